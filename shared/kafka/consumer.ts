@@ -1,0 +1,349 @@
+import type { Consumer as KafkaConsumer, EachBatchPayload, Kafka } from 'kafkajs'
+import { createOffsetLedger } from '../domain/offset-ledger.ts'
+import { stickyAssigner, type TopicPartition } from './assignment.ts'
+import { createKafka, type KafkaConnection } from './client.ts'
+import { createCommitter, type Committer } from './committer.ts'
+import { toConsumedRecord, weightOf } from './consumed-record.ts'
+import { withMembershipHooks, type FetchedBatch, type GroupInternals } from './membership.ts'
+import { type Lease, PartitionWindow } from './partition-window.ts'
+import {
+  findStarts, keyOf, readFirstCount, readPartitionOffsets, startTag, withoutTag, type PartitionOffsets, type StartPosition,
+} from './start-position.ts'
+
+/** What a service does with its partitions. None of these may throw for a record's sake. */
+export type ConsumerHandlers = {
+  /** Takes one record in hand; synchronous, and offsets of a partition come in order. */
+  onRecord(lease: Lease): void
+  /** Start nothing new, let what is nearly through finish, write what the next owner must know. The commit follows it. */
+  beforeJoin?(): Promise<void>
+  /** After the join and before the first fetch. Starting is allowed again once this has returned. */
+  afterJoin?(change: { readonly gained: readonly TopicPartition[]; readonly lost: readonly TopicPartition[] }): Promise<void>
+  /** Partitions that were taken away; their leases are no longer held. */
+  onLost?(partitions: readonly TopicPartition[]): void
+  /** The consumer is dead for good: the process must end. */
+  onFailed(error: Error): void
+}
+
+export type ConsumerOptions = {
+  readonly connection: KafkaConnection
+  readonly groupId: string
+  readonly topics: readonly string[]
+  readonly handlers: ConsumerHandlers
+  /** Unfinished bytes of all partitions at which reading stops. */
+  readonly windowBytes: number
+  /** The same for one partition; default: no bound of its own. */
+  readonly partitionWindowBytes?: number
+  /** Reading goes on below this share of the bound. */
+  readonly refillShare?: number
+  readonly maxBytesPerPartition?: number
+  /** Where partitions without a committed offset begin; default: the earliest record, and no tag in the commits. */
+  readonly startPosition?: StartPosition
+  readonly sessionTimeoutMs?: number
+  readonly commitIntervalMs?: number
+}
+
+export type PartitionState = TopicPartition & {
+  readonly unfinishedCount: number
+  readonly unfinishedBytes: number
+  readonly position: number | null
+  readonly highWatermark: number | null
+  /** How long the position has been below the high watermark without moving although nothing holds it, ms. */
+  readonly stalledMs: number
+}
+
+export type Consumer = {
+  /** Ready: joined, and nothing is being handed over. */
+  isJoined(): boolean
+  /** Date.now() ms of the last heartbeat the coordinator took; null before the first. */
+  lastHeartbeatAt(): number | null
+  joins(): number
+  partitions(): PartitionState[]
+  unfinishedBytes(): number
+  /** No further record is handed out; partitions stay held and commits go on. */
+  stopTaking(): void
+  /** Commits what is done, leaves the group, disconnects. Drain first. Idempotent. */
+  close(): Promise<void>
+}
+
+const roomWaitMs = 150
+const heartbeatMs = 500
+
+/**
+ * Reads topics as one member of a group, with a window of unfinished records per partition: records complete in any order,
+ * and what is committed is the lowest unfinished offset with the finished set above it in the commit's metadata.
+ * @throws when the first join fails for good
+ */
+export async function startConsumer(options: ConsumerOptions): Promise<Consumer> {
+  const { connection, groupId, topics, handlers, windowBytes, startPosition } = options
+  const refillShare = options.refillShare ?? 0.8
+  const windows = new Map<string, PartitionWindow>()
+  let group: GroupInternals | null = null
+  let generation = -1
+  let memberId: string | null = null
+  let committer: Committer | null = null
+  let unfinishedBytes = 0
+  let isTaking = true
+  let isJoined = false
+  let joins = 0
+  let heartbeatAt: number | null = null
+  let roomWaiters: (() => void)[] = []
+
+  const isFull = (window: PartitionWindow): boolean =>
+    unfinishedBytes >= windowBytes || window.unfinishedBytes >= (options.partitionWindowBytes ?? Infinity)
+  const hasRefillRoom = (window: PartitionWindow): boolean =>
+    unfinishedBytes < windowBytes * refillShare && window.unfinishedBytes < (options.partitionWindowBytes ?? Infinity) * refillShare
+
+  const onFinished = (lease: Lease): void => {
+    unfinishedBytes -= lease.weight
+    if (roomWaiters.length > 0) {
+      const waiters = roomWaiters
+      roomWaiters = []
+      for (const wake of waiters) wake()
+    }
+    resumeWithRoom()
+  }
+
+  let pausedCount = 0
+  function resumeWithRoom(): void {
+    if (pausedCount === 0 || !isTaking || !group) return
+    for (const window of windows.values()) {
+      if (!window.isPaused || !hasRefillRoom(window)) continue
+      window.isPaused = false
+      window.movedAt = performance.now()
+      pausedCount -= 1
+      group.resume([{ topic: window.topic, partitions: [window.partition] }])
+    }
+  }
+
+  async function eachBatch({ batch, heartbeat, pause, resolveOffset }: EachBatchPayload): Promise<void> {
+    const window = windows.get(keyOf(batch.topic, batch.partition))
+    if (!window) return
+    if (!isTaking) {
+      hold(window, pause)
+      return
+    }
+    for (const message of batch.messages) {
+      const record = toConsumedRecord(batch.topic, batch.partition, message)
+      const weight = weightOf(record)
+      const lease = window.take(record, weight)
+      if (!lease) continue
+      unfinishedBytes += weight
+      handlers.onRecord(lease)
+    }
+    window.moveTo(Number(batch.lastOffset()) + 1)
+    // Before anything that can throw: a batch that stays unresolved is fetched again, and would look like offsets going backwards.
+    const last = batch.messages.at(-1)
+    if (last) resolveOffset(last.offset)
+    // A fetcher waits for the handlers of all its partitions: a short wait saves the fetch after a pause, a long one stalls the others.
+    const waitUntil = performance.now() + roomWaitMs
+    while (isFull(window) && window.isHeld && isTaking && performance.now() < waitUntil) {
+      await roomOrTimeout(waitUntil - performance.now())
+      await heartbeat()
+    }
+    if (isFull(window)) hold(window, pause)
+  }
+
+  // Pausing is safe only in here: from elsewhere kafkajs throws away what it has fetched already.
+  function hold(window: PartitionWindow, pause: () => void): void {
+    if (!window.isHeld || window.isPaused) return
+    window.isPaused = true
+    pausedCount += 1
+    pause()
+  }
+
+  const roomOrTimeout = (ms: number): Promise<void> => new Promise((resolve) => {
+    const timer = setTimeout(resolve, Math.min(ms, heartbeatMs))
+    roomWaiters.push(() => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+
+  function drop(lost: readonly PartitionWindow[]): void {
+    if (lost.length === 0) return
+    for (const window of lost) {
+      window.isHeld = false
+      windows.delete(keyOf(window.topic, window.partition))
+      unfinishedBytes -= window.unfinishedBytes
+      if (window.isPaused) pausedCount -= 1
+    }
+    handlers.onLost?.(lost.map(({ topic, partition }) => ({ topic, partition })))
+  }
+
+  async function beforeJoin(joining: GroupInternals): Promise<void> {
+    isJoined = false
+    if (joining.memberId === null && windows.size > 0) {
+      // Expelled: others may own our partitions already, so nothing may be committed and nothing counts as kept.
+      connection.log('warn', 'expelled from the consumer group; its partitions are dropped', { groupId })
+      committer?.stop()
+      drop([...windows.values()])
+      return
+    }
+    await handlers.beforeJoin?.()
+    await committer?.commitLast()
+  }
+
+  async function afterJoin(joined: GroupInternals): Promise<void> {
+    group = joined
+    const newGeneration = joined.generationId ?? -1
+    if (generation >= 0 && (newGeneration !== generation + 1 || joined.memberId !== memberId)) {
+      // A generation in between, or another member in our place: its owners may have read and committed what we held.
+      drop([...windows.values()])
+    }
+    generation = newGeneration
+    memberId = joined.memberId
+    const assigned = joined.assigned()
+    const isAssigned = (window: PartitionWindow): boolean =>
+      assigned.some(({ topic, partitions }) => topic === window.topic && partitions.includes(window.partition))
+    const lost = [...windows.values()].filter((window) => !isAssigned(window))
+    drop(lost)
+    const gained = await openWindows(joined, assigned)
+    for (const window of windows.values()) {
+      window.isPaused = false
+      if (window.position !== null && window.position > 0) {
+        joined.offsetManager?.resolveOffset({ topic: window.topic, partition: window.partition, offset: String(window.position - 1) })
+      }
+    }
+    pausedCount = 0
+    joined.resume(joined.paused())
+    await heartbeating(joined, handlers.afterJoin?.({ gained, lost: lost.map(({ topic, partition }) => ({ topic, partition })) }))
+    committer?.stop()
+    committer = createCommitter({
+      group: joined, windows: () => windows.values(), log: connection.log, intervalMs: options.commitIntervalMs ?? 100,
+    })
+    isJoined = true
+    joins += 1
+  }
+
+  async function openWindows(joined: GroupInternals, assigned: ReturnType<GroupInternals['assigned']>): Promise<TopicPartition[]> {
+    const fresh = assigned
+      .map(({ topic, partitions }) => ({ topic, partitions: partitions.filter((partition) => !windows.has(keyOf(topic, partition))) }))
+      .filter(({ partitions }) => partitions.length > 0)
+    if (fresh.length === 0) return []
+    const offsets = await readPartitionOffsets(joined, fresh)
+    const tags = await tagsOf(joined, offsets)
+    for (const { topic, partition, committed, metadata, low, high } of offsets) {
+      // A commit outside the log is of a topic that has been made anew, or of records that are gone.
+      const isUsable = committed !== null && committed >= low && committed <= high
+      const ledger = createOffsetLedger({ committedOffset: isUsable ? committed : null, metadata: isUsable ? withoutTag(metadata) : null, highOffset: high })
+      windows.set(keyOf(topic, partition), new PartitionWindow({ topic, partition, tag: tags.get(topic) ?? '', ledger, onFinished }))
+    }
+    return offsets.map(({ topic, partition }) => ({ topic, partition }))
+  }
+
+  /** With a start position: commits the start of what has no committed offset, so that it is decided once, and returns each topic's tag. */
+  async function tagsOf(joined: GroupInternals, offsets: readonly PartitionOffsets[]): Promise<Map<string, string>> {
+    const tags = new Map<string, string>()
+    if (!startPosition) return tags
+    const missing = offsets.filter(({ committed }) => committed === null)
+    const starts = await findStarts(joined, missing, startPosition)
+    for (const one of missing) {
+      const start = starts.get(keyOf(one.topic, one.partition))
+      if (!start) continue
+      const { topic, partition } = one
+      await joined.offsetManager?.commitOffsets({
+        topics: [{ topic, partitions: [{ partition, offset: String(start.offset), metadata: startTag(start.firstCount) }] }],
+      })
+      connection.log('info', 'first start on a partition', { groupId, topic, partition, ...start, startPosition })
+      tags.set(topic, startTag(start.firstCount))
+    }
+    for (const topic of new Set(offsets.map((one) => one.topic))) {
+      if (tags.has(topic)) continue
+      const all = joined.cluster.findTopicPartitionMetadata(topic).map(({ partitionId }) => partitionId)
+      tags.set(topic, startTag(await readFirstCount(joined, topic, all)))
+    }
+    return tags
+  }
+
+  function onFetch(_begunAt: number, batches: readonly FetchedBatch[]): void {
+    for (const batch of batches) {
+      const window = windows.get(keyOf(batch.topic, batch.partition))
+      if (!window) continue
+      const fetchedOffset = Number(batch.fetchedOffset)
+      if (window.position !== null && fetchedOffset < window.position) {
+        connection.log('warn', 'offsets went backwards: the topic was made anew', {
+          topic: batch.topic, partition: batch.partition, position: window.position, fetchedOffset,
+        })
+        drop([window])
+        windows.set(keyOf(batch.topic, batch.partition), new PartitionWindow({
+          topic: batch.topic, partition: batch.partition, tag: window.tag, onFinished,
+          ledger: createOffsetLedger({ committedOffset: null, metadata: null }),
+        }))
+        continue
+      }
+      window.highWatermark = Number(batch.highWatermark)
+      window.moveTo(fetchedOffset)
+      if (fetchedOffset >= window.highWatermark) window.movedAt = performance.now()
+    }
+  }
+
+  const kafka: Kafka = createKafka(connection)
+  const assigner = stickyAssigner(() => ({
+    generation, owned: [...windows.values()].map(({ topic, partition }) => ({ topic, partition })),
+  }))
+  const consumer: KafkaConsumer = kafka.consumer({
+    groupId,
+    partitionAssigners: [withMembershipHooks(assigner, { beforeJoin, afterJoin, onFetch })],
+    sessionTimeout: options.sessionTimeoutMs ?? 10_000,
+    rebalanceTimeout: 20_000,
+    heartbeatInterval: heartbeatMs,
+    maxBytesPerPartition: options.maxBytesPerPartition ?? 256 * 1024,
+    minBytes: 1,
+    maxWaitTimeInMs: 100,
+    retry: { initialRetryTime: 200, maxRetryTime: 5000, retries: 1000 },
+  })
+  consumer.on(consumer.events.HEARTBEAT, () => { heartbeatAt = Date.now() })
+  consumer.on(consumer.events.CRASH, ({ payload }) => {
+    isJoined = false
+    if (!payload.restart) handlers.onFailed(payload.error)
+  })
+  await consumer.connect()
+  await consumer.subscribe({ topics: [...topics], fromBeginning: true })
+  await consumer.run({
+    autoCommit: false,
+    eachBatchAutoResolve: false,
+    // A handler whose partition has room returns at once; only full ones wait, and beyond this many they wait in turns.
+    partitionsConsumedConcurrently: 48,
+    eachBatch,
+  })
+
+  let closing: Promise<void> | null = null
+  const stopTaking = (): void => { isTaking = false }
+  return {
+    isJoined: () => isJoined,
+    lastHeartbeatAt: () => heartbeatAt,
+    joins: () => joins,
+    unfinishedBytes: () => unfinishedBytes,
+    partitions: () => [...windows.values()].map(stateOf),
+    stopTaking,
+    close: () => (closing ??= (async () => {
+      stopTaking()
+      await committer?.commitLast()
+      await consumer.disconnect()
+      drop([...windows.values()])
+    })()),
+  }
+}
+
+function stateOf(window: PartitionWindow): PartitionState {
+  const { topic, partition, unfinishedCount, unfinishedBytes, position, highWatermark } = window
+  const isBehind = position !== null && highWatermark !== null && position < highWatermark && !window.isPaused
+  return {
+    topic, partition, unfinishedCount, unfinishedBytes, position, highWatermark,
+    stalledMs: isBehind ? performance.now() - window.movedAt : 0,
+  }
+}
+
+/** Nothing fetches while a join is being completed, so nothing heartbeats either: do it here, or a slow start would expel the member. */
+async function heartbeating(group: GroupInternals, work: Promise<void> | undefined): Promise<void> {
+  if (!work) return
+  const timer = setInterval(() => {
+    // A failed heartbeat shows again in the fetch loop, which knows how to join anew.
+    group.heartbeat({ interval: 0 }).catch(() => undefined)
+  }, heartbeatMs)
+  try {
+    await work
+  } finally {
+    clearInterval(timer)
+  }
+}

@@ -1,0 +1,167 @@
+import { randomUUID } from 'node:crypto'
+import type { EachBatchPayload } from 'kafkajs'
+import { stickyAssigner } from './assignment.ts'
+import { createAdmin, createKafka, type KafkaConnection } from './client.ts'
+import { withMembershipHooks, type FetchedBatch, type GroupInternals } from './membership.ts'
+
+export type TableRecord = {
+  readonly partition: number
+  readonly offset: number
+  readonly key: Buffer | null
+  /** null: the key is deleted. */
+  readonly value: Buffer | null
+  /** Epoch ms, broker time. */
+  readonly timestamp: number
+}
+
+/** A compacted topic followed from its beginning by this process alone. */
+export type Table = {
+  /** Everything that was in the topic has been applied, at least once. */
+  isCaughtUp(): boolean
+  /**
+   * performance.now() ms: the table holds everything that was in the topic at that time; -Infinity before it has caught up.
+   * It is when a fetch began that has returned, whose records are applied, and that reached the high watermark of its own response.
+   */
+  freshAsOf(): number
+  /** Resolves once `freshAsOf()` is at least `since` (performance.now() ms); rejects when the table is closed. */
+  waitFresh(since: number): Promise<void>
+  ageMs(): number
+  /** Date.now() ms of the last heartbeat the coordinator took. */
+  lastHeartbeatAt(): number | null
+  close(): Promise<void>
+}
+
+export type TableOptions = {
+  readonly connection: KafkaConnection
+  readonly topic: string
+  /** The reader's group is this and a random part: never shared, deleted on close. */
+  readonly groupPrefix: string
+  /** Applies one record; in offset order within a partition. Must not throw. */
+  readonly onRecord: (record: TableRecord) => void
+  /** The topic was made anew: forget what came from this partition; its records follow from the first. */
+  readonly onReset: (partition: number) => void
+  readonly onFailed: (error: Error) => void
+}
+
+type Follower = { position: number; freshAsOf: number }
+
+/** Starts following; resolves when the group is joined, not yet caught up (see `waitFresh`). */
+export async function startTable(options: TableOptions): Promise<Table> {
+  const { connection, topic, onRecord, onReset } = options
+  const groupId = `${options.groupPrefix}.${randomUUID()}`
+  const followers = new Map<number, Follower>()
+  const begunAtByBatch = new WeakMap<object, number>()
+  let waiters: { since: number; resolve: () => void; reject: (error: Error) => void }[] = []
+  let heartbeatAt: number | null = null
+
+  const freshAsOf = (): number => {
+    let oldest = Infinity
+    for (const follower of followers.values()) oldest = Math.min(oldest, follower.freshAsOf)
+    return followers.size === 0 ? -Infinity : oldest
+  }
+
+  function proved(follower: Follower, begunAt: number): void {
+    follower.freshAsOf = Math.max(follower.freshAsOf, begunAt)
+    if (waiters.length === 0) return
+    const fresh = freshAsOf()
+    const waiting = waiters
+    waiters = waiting.filter(({ since }) => since > fresh)
+    for (const { since, resolve } of waiting) if (since <= fresh) resolve()
+  }
+
+  function startOver(partition: number, follower: Follower): void {
+    connection.log('warn', 'offsets went backwards: the topic was made anew, the table is read again', { topic, partition })
+    follower.position = 0
+    follower.freshAsOf = -Infinity
+    onReset(partition)
+  }
+
+  async function beforeJoin(): Promise<void> {}
+
+  async function afterJoin(group: GroupInternals): Promise<void> {
+    const assigned = new Set(group.assigned().flatMap((one) => one.partitions))
+    for (const partition of followers.keys()) if (!assigned.has(partition)) followers.delete(partition)
+    for (const partition of assigned) {
+      const follower = followers.get(partition)
+      if (!follower) followers.set(partition, { position: 0, freshAsOf: -Infinity })
+      // Without commits a join would set the position back to the first record.
+      else if (follower.position > 0) group.offsetManager?.resolveOffset({ topic, partition, offset: String(follower.position - 1) })
+    }
+  }
+
+  function onFetch(begunAt: number, batches: readonly FetchedBatch[]): void {
+    for (const batch of batches) {
+      const follower = followers.get(batch.partition)
+      if (!follower) continue
+      const fetchedOffset = Number(batch.fetchedOffset)
+      if (fetchedOffset < follower.position) startOver(batch.partition, follower)
+      follower.position = fetchedOffset
+      begunAtByBatch.set(batch, begunAt)
+      if (fetchedOffset >= Number(batch.highWatermark)) proved(follower, begunAt)
+    }
+  }
+
+  async function eachBatch({ batch, resolveOffset }: EachBatchPayload): Promise<void> {
+    const follower = followers.get(batch.partition)
+    if (!follower) return
+    for (const message of batch.messages) {
+      const offset = Number(message.offset)
+      if (offset < follower.position) continue
+      onRecord({ partition: batch.partition, offset, key: message.key, value: message.value, timestamp: Number(message.timestamp) })
+    }
+    const last = batch.messages.at(-1)
+    if (last) resolveOffset(last.offset)
+    follower.position = Number(batch.lastOffset()) + 1
+    const begunAt = begunAtByBatch.get(batch)
+    if (begunAt !== undefined && follower.position >= Number(batch.highWatermark)) proved(follower, begunAt)
+  }
+
+  const owned = () => ({ generation: -1, owned: [] })
+  const consumer = createKafka(connection).consumer({
+    groupId,
+    partitionAssigners: [withMembershipHooks(stickyAssigner(owned), { beforeJoin, afterJoin, onFetch })],
+    sessionTimeout: 30_000,
+    heartbeatInterval: 3_000,
+    maxBytesPerPartition: 1024 * 1024,
+    minBytes: 1,
+    maxWaitTimeInMs: 100,
+    retry: { initialRetryTime: 200, maxRetryTime: 5000, retries: 1000 },
+  })
+  consumer.on(consumer.events.HEARTBEAT, () => { heartbeatAt = Date.now() })
+  consumer.on(consumer.events.CRASH, ({ payload }) => {
+    if (!payload.restart) options.onFailed(payload.error)
+  })
+  await consumer.connect()
+  await consumer.subscribe({ topics: [topic], fromBeginning: true })
+  await consumer.run({ autoCommit: false, eachBatchAutoResolve: false, partitionsConsumedConcurrently: 12, eachBatch })
+
+  let closing: Promise<void> | null = null
+  return {
+    isCaughtUp: () => freshAsOf() > -Infinity,
+    freshAsOf,
+    waitFresh: (since) => freshAsOf() >= since
+      ? Promise.resolve()
+      : new Promise((resolve, reject) => { waiters.push({ since, resolve, reject }) }),
+    ageMs: () => performance.now() - freshAsOf(),
+    lastHeartbeatAt: () => heartbeatAt,
+    close: () => (closing ??= (async () => {
+      for (const { reject } of waiters) reject(new Error(`the table of ${topic} was closed`))
+      waiters = []
+      await consumer.disconnect()
+      await deleteGroup(connection, groupId)
+    })()),
+  }
+}
+
+/** An empty group without commits goes away by itself in time; deleting it keeps the list of groups short. */
+async function deleteGroup(connection: KafkaConnection, groupId: string): Promise<void> {
+  const admin = await createAdmin(connection)
+  try {
+    await admin.deleteGroups([groupId])
+  } catch (error) {
+    connection.log('debug', 'the group of a table reader was not deleted', { groupId, message: String(error) })
+  } finally {
+    await admin.disconnect()
+  }
+}
+
