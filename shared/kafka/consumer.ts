@@ -130,6 +130,7 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
       unfinishedBytes += weight
       handlers.onRecord(lease)
     }
+    window.ledger.seen(Number(batch.lastOffset()))
     window.moveTo(Number(batch.lastOffset()) + 1)
     // Before anything that can throw: a batch that stays unresolved is fetched again, and would look like offsets going backwards.
     const last = batch.messages.at(-1)
@@ -179,6 +180,7 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
       drop([...windows.values()])
       return
     }
+    if (joins === 0) return
     await handlers.beforeJoin?.()
     await committer?.commitLast()
   }
@@ -225,7 +227,7 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
     for (const { topic, partition, committed, metadata, low, high } of offsets) {
       // A commit outside the log is of a topic that has been made anew, or of records that are gone.
       const isUsable = committed !== null && committed >= low && committed <= high
-      const ledger = createOffsetLedger({ committedOffset: isUsable ? committed : null, metadata: isUsable ? withoutTag(metadata) : null, highOffset: high })
+      const ledger = createOffsetLedger({ committedOffset: isUsable ? committed : null, metadata: isUsable ? withoutTag(metadata) : null, highOffset: high, maxMetadata: 4000 })
       windows.set(keyOf(topic, partition), new PartitionWindow({ topic, partition, tag: tags.get(topic) ?? '', ledger, onFinished }))
     }
     return offsets.map(({ topic, partition }) => ({ topic, partition }))

@@ -62,9 +62,7 @@ export class PartitionWindow {
 
   /** Takes a record up, or returns null when it was read or finished before (a position that was set back, a restored done set). */
   take(record: ConsumedRecord, weight: number): Lease | null {
-    if (this.position !== null && record.offset < this.position) return null
-    if (this.ledger.isDone(record.offset)) return null
-    this.ledger.begin(record.offset)
+    if (!this.ledger.begin(record.offset)) return null
     this.unfinishedBytes += weight
     this.unfinishedCount += 1
     return new Lease(record, weight, this)
