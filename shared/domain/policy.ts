@@ -1,4 +1,5 @@
 import type { FailureClass } from './classify.ts'
+import { formatDuration } from './duration.ts'
 
 export const jitterKinds = ['additive', 'full', 'equal', 'decorrelated'] as const
 export type JitterKind = (typeof jitterKinds)[number]
@@ -34,4 +35,106 @@ export type Policy = {
   readonly jitter: JitterKind
   readonly timeoutMs: number
   readonly statusClasses: ReadonlyMap<number, FailureClass>
+}
+
+const second = 1_000
+const minute = 60 * second
+const hour = 60 * minute
+
+/** Additive jitter, as a share of the delay. */
+export const additiveShare = 0.1
+/** The adaptive factor of an unhealthy endpoint, its largest. */
+const largestFactor = 2
+
+/** What a subscription gets that sets nothing, unless the installation has defaults of its own. */
+export const defaultPolicy: Policy = {
+  strategy: 'standard',
+  scheduleMs: [minute, 5 * minute, 30 * minute, 2 * hour, 8 * hour, 24 * hour, 48 * hour],
+  baseMs: minute,
+  maxMs: 24 * hour,
+  maxAttempts: 8,
+  adaptive: false,
+  jitter: 'additive',
+  timeoutMs: 30 * second,
+  statusClasses: new Map(),
+}
+
+/**
+ * Fills in what a subscription leaves open. Total: a record written under other defaults still gives a policy that works
+ * (an attempt limit beyond the schedule is cut to it, a class that only we may use is ignored).
+ */
+export function resolvePolicy(own: SubscriptionPolicy, defaults: Policy): Policy {
+  const strategy = own.strategy ?? defaults.strategy
+  const maxMs = own.maxMs ?? defaults.maxMs
+  // Adaptive is on by default for exponential only: under the standard schedule a dead endpoint would always get twice it.
+  const adaptiveDefault = strategy === defaults.strategy ? defaults.adaptive : strategy === 'exponential'
+  return {
+    strategy,
+    ...attemptsAndSchedule(own, defaults, strategy),
+    baseMs: Math.min(own.baseMs ?? defaults.baseMs, maxMs),
+    maxMs,
+    adaptive: own.adaptive ?? adaptiveDefault,
+    jitter: own.jitter ?? defaults.jitter,
+    timeoutMs: own.timeoutMs ?? defaults.timeoutMs,
+    statusClasses: new Map([
+      ...defaults.statusClasses,
+      ...own.statusClasses.filter(({ failureClass }) => failureClass !== 'local').map(({ status, failureClass }) => [status, failureClass] as const),
+    ]),
+  }
+}
+
+/** Under `standard` there is one wait between two attempts: whichever of the two is shorter decides. */
+function attemptsAndSchedule(own: SubscriptionPolicy, defaults: Policy, strategy: Policy['strategy']): Pick<Policy, 'maxAttempts' | 'scheduleMs'> {
+  const scheduleMs = own.scheduleMs ?? defaults.scheduleMs
+  if (strategy === 'exponential') return { maxAttempts: own.maxAttempts ?? defaults.maxAttempts, scheduleMs }
+  const attempts = own.maxAttempts ?? (own.scheduleMs === null && defaults.strategy === 'standard' ? defaults.maxAttempts : scheduleMs.length + 1)
+  const maxAttempts = Math.min(attempts, scheduleMs.length + 1)
+  return { maxAttempts, scheduleMs: scheduleMs.slice(0, maxAttempts - 1) }
+}
+
+/**
+ * The delay after `attemptsMade` attempts (from 1), before jitter, ms; `factor` is the adaptive one. The only place
+ * where a schedule is indexed. Exponential: `base * 2^(attemptsMade - 1) * factor`, at most `maxMs`.
+ */
+export function plannedDelayMs(policy: Policy, attemptsMade: number, factor: number): number {
+  if (policy.strategy === 'standard') return (policy.scheduleMs[attemptsMade - 1] ?? policy.scheduleMs.at(-1) ?? 0) * factor
+  // 2^60 ms is past any cap; a larger power could overflow to Infinity, or with another base to NaN.
+  return Math.min(policy.baseMs * 2 ** Math.min(attemptsMade - 1, 60) * factor, policy.maxMs)
+}
+
+/** From the first attempt to the last, without jitter, adaptive factor, Retry-After or the attempts' own time; ms. */
+export function nominalMs(policy: Policy): number {
+  return totalMs(policy, (delay) => delay, (previous) => Math.min(policy.maxMs, (policy.baseMs + 3 * previous) / 2), 1)
+}
+
+/**
+ * The longest from the first attempt to the end of the last, ms: most jitter, slowest factor, every attempt up to its
+ * timeout. Not in it: a Retry-After, which can lengthen each wait to a day, and waiting for a paused or busy endpoint.
+ */
+export function worstCaseMs(policy: Policy): number {
+  const isAdded = policy.jitter === 'additive'
+  const longest = (delay: number) => {
+    const jittered = isAdded ? delay * (1 + additiveShare) : delay
+    return policy.strategy === 'exponential' ? Math.min(jittered, policy.maxMs) : jittered
+  }
+  const waits = totalMs(policy, longest, (previous) => Math.min(policy.maxMs, 3 * previous), policy.adaptive ? largestFactor : 1)
+  return waits + policy.maxAttempts * policy.timeoutMs
+}
+
+function totalMs(policy: Policy, waitOf: (delay: number) => number, nextDecorrelated: (previous: number) => number, factor: number): number {
+  let total = 0
+  let previous = policy.baseMs
+  for (let made = 1; made < policy.maxAttempts; made += 1) {
+    previous = policy.jitter === 'decorrelated' ? nextDecorrelated(previous) : waitOf(plannedDelayMs(policy, made, factor))
+    total += previous
+  }
+  return Math.round(total)
+}
+
+/** One line for people: what the policy does and how long it may take. */
+export function describePolicy(policy: Policy): string {
+  const waits = policy.strategy === 'standard'
+    ? `after ${policy.scheduleMs.map(formatDuration).join(' ') || 'nothing'}`
+    : `doubling from ${formatDuration(policy.baseMs)} to at most ${formatDuration(policy.maxMs)}`
+  return `${policy.maxAttempts} attempts ${waits}, ${policy.jitter} jitter${policy.adaptive ? ', adaptive' : ''}`
 }
