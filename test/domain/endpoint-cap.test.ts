@@ -35,6 +35,17 @@ test('plus one after as many successes as the cap, if it was reached', () => {
   assert.equal(cap.cap, 4, 'not above the maximum')
 })
 
+test('the successes are counted anew after each step, and so is whether the cap was reached', () => {
+  const cap = createEndpointCap({ start: 3 })
+  const reached = begin(cap, 3)
+  end(cap, reached.slice(0, 2), 'success')
+  assert.equal(cap.cap, 3, 'one success short')
+  end(cap, reached.slice(2), 'success')
+  assert.equal(cap.cap, 4)
+  for (let i = 0; i < 8; i += 1) end(cap, begin(cap, 1), 'success')
+  assert.equal(cap.cap, 4, 'not reached since')
+})
+
 test('after a throttle it starts at 1, and what was begun before counts for nothing', () => {
   const cap = createEndpointCap()
   const before = begin(cap, 10)

@@ -52,6 +52,33 @@ test('gaps count as done, and an offset read again is not begun again', () => {
   assert.equal(ledger.commit()?.offset, 20)
 })
 
+test('a gap after the last done one is passed with the next begin', () => {
+  const ledger = createOffsetLedger({ committedOffset: 10, metadata: null })
+  ledger.begin(10)
+  ledger.done(10)
+  assert.equal(ledger.commit()?.offset, 11)
+  ledger.begin(30)
+  assert.deepEqual(ledger.commit(), { offset: 30, metadata: '' })
+})
+
+test('an owner that has read nothing writes nothing over what it found', () => {
+  assert.equal(createOffsetLedger(fresh).commit(), null)
+  assert.equal(createOffsetLedger({ committedOffset: 10, metadata: 'not ours' }).commit(), null)
+  assert.equal(createOffsetLedger({ committedOffset: 900, metadata: null, highOffset: 20 }).commit(), null)
+})
+
+test('a restored run that is half read is neither lost nor stretched', () => {
+  const before = createOffsetLedger({ committedOffset: 0, metadata: null })
+  for (let offset = 0; offset < 400; offset += 1) before.begin(offset)
+  for (let offset = 100; offset < 300; offset += 1) before.done(offset)
+  const { metadata } = before.commit()!
+  const after = createOffsetLedger({ committedOffset: 0, metadata })
+  for (let offset = 0; offset < 200; offset += 1) after.begin(offset)
+  after.done(5)
+  const third = createOffsetLedger({ committedOffset: 0, metadata: after.commit()!.metadata })
+  for (let offset = 0; offset < 400; offset += 1) assert.equal(third.isDone(offset), offset === 5 || (offset >= 100 && offset < 300), `${offset}`)
+})
+
 test('a log that went back to below where the account began is our trouble, not a record done', () => {
   const ledger = createOffsetLedger(fresh)
   ledger.begin(500)
@@ -99,7 +126,7 @@ test('a commit of another log is ignored, and so is a set that is unreadable or 
 /** A partition's log with gaps, worked on by one owner after another, each of which may crash at any point. */
 test('whatever the order and wherever it crashes, nothing unfinished is passed and only done ones are skipped', () => {
   const steps = fc.array(fc.tuple(fc.constantFrom('begin', 'begin', 'begin', 'done', 'done', 'seen', 'commit', 'mark', 'crash'), fc.nat()), { minLength: 20, maxLength: 300, size: 'max' })
-  const gaps = fc.array(fc.oneof({ weight: 8, arbitrary: fc.constant(1) }, fc.integer({ min: 2, max: 40 })), { minLength: 5, maxLength: 80, size: 'max' })
+  const gaps = fc.array(fc.oneof({ weight: 8, arbitrary: fc.constant(1) }, fc.integer({ min: 2, max: 40 })), { minLength: 5, maxLength: 250, size: 'max' })
   fc.assert(fc.property(steps, gaps, fc.constantFrom(0, 12, 20, 4096), fc.nat(50), (run, jumps, maxMetadata, first) => {
     const log = jumps.reduce<number[]>((offsets, jump) => [...offsets, (offsets.at(-1) ?? first) + jump], [])
     const high = log.at(-1)! + 1
@@ -113,21 +140,25 @@ test('whatever the order and wherever it crashes, nothing unfinished is passed a
     const open = () => createOffsetLedger({ committedOffset: stored?.offset ?? null, metadata: stored?.metadata ?? null, lowOffset: first, highOffset: high, maxMetadata })
     let ledger = open()
     for (const [step, pick] of run) {
-      if (step === 'begin' && reading < log.length) {
-        const offset = log[reading]!
-        reading += 1
-        const wasKnown = ledger.isDone(offset)
-        const isBegun = ledger.begin(offset)
-        assert.equal(isBegun, !wasKnown)
-        if (isBegun) inHand.add(offset)
-        else assert.ok(finished.has(offset), `${offset} was skipped and never done`)
-        if (isBegun && maxMetadata === 4096) assert.ok(!doneWhenStored.has(offset), `${offset} is repeated though it was committed as done`)
+      if (step === 'begin') {
+        for (let count = pick % 12; count >= 0 && reading < log.length; count -= 1) {
+          const offset = log[reading]!
+          reading += 1
+          const wasKnown = ledger.isDone(offset)
+          const isBegun = ledger.begin(offset)
+          assert.equal(isBegun, !wasKnown)
+          if (isBegun) inHand.add(offset)
+          else assert.ok(finished.has(offset), `${offset} was skipped and never done`)
+          if (isBegun && maxMetadata === 4096) assert.ok(!doneWhenStored.has(offset), `${offset} is repeated though it was committed as done`)
+        }
       } else if (step === 'done' && inHand.size > 0) {
-        const offset = [...inHand][pick % inHand.size]!
-        inHand.delete(offset)
-        finished.add(offset)
-        known.add(offset)
-        assert.equal(ledger.done(offset), true)
+        const from = pick % inHand.size
+        for (const offset of [...inHand].slice(from, from + (pick % 9) + 1)) {
+          inHand.delete(offset)
+          finished.add(offset)
+          known.add(offset)
+          assert.equal(ledger.done(offset), true)
+        }
       } else if (step === 'seen' && reading > 0) {
         ledger.seen(log[reading - 1]!)
       } else if (step === 'commit') {
