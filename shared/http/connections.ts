@@ -1,47 +1,33 @@
 import type { Socket } from 'node:net'
-import { Client } from 'undici'
+import { closeConnection, destroyConnection, openConnection, type Connection, type ConnectionOptions } from './connection.ts'
 import { createConnector, type Connector, type ConnectorOptions } from './connector.ts'
 
-export type ConnectionOptions = ConnectorOptions & {
+export type ConnectionsOptions = ConnectorOptions & ConnectionOptions & {
   readonly maxConnectionsPerOrigin: number
-  /** Origins with only idle connections are closed beyond this many, the least recently used first. */
+  /** Beyond this many, origins with only idle connections are closed, the least recently used first. */
   readonly maxOrigins: number
-  readonly maxHeaderBytes: number
-  /** How long an idle socket is kept where the server gives no hint, and at most where it does, ms. */
-  readonly keepAliveTimeoutMs: number
-  readonly keepAliveMaxTimeoutMs: number
   /** A socket older than this is not used again, so that a moved DNS name is followed, ms. */
   readonly socketMaxAgeMs: number
 }
 
-/** One socket to one origin, and the undici client that speaks HTTP on it. Carries one request at a time. */
-export type Connection = {
-  readonly origin: Origin
-  readonly client: Client
-  /** The socket being opened or open; null before the first. undici opens another one by itself when an idle one was closed. */
-  socket: Socket | null
-  /** Requests written to the present socket: above 0, it was used before. */
-  requestsOnSocket: number
-  /** performance.now() when the present socket was begun. */
-  openedAt: number
-  state: 'busy' | 'idle' | 'gone'
-}
+/** A connection as its origin holds it. Whoever takes one gives it back by `release`, `discard` or `replace`, once. */
+export type PooledConnection = { readonly origin: Origin; readonly connection: Connection }
 
-/** Called with a connection that is busy for the waiter from then on; never called from inside `wait` or `release`. */
-export type Waiter = { onConnection: (connection: Connection) => void }
+/** Gets a connection that is its own from then on; never called from inside `wait` or `release`. */
+export type Waiter = { onConnection: (pooled: PooledConnection) => void }
 
 type Origin = {
   readonly url: string
   readonly connect: Connector
   /** The most recently used last: it is taken first, so that a pool that is too large shrinks by itself. */
-  readonly idle: Connection[]
+  readonly idle: PooledConnection[]
   readonly waiters: Set<Waiter>
   busy: number
+  /** Number of the latest use, counted over all origins. */
+  lastUse: number
 }
 
 export type Connections = ReturnType<typeof createConnections>
-
-const ignore = (): void => {}
 
 /**
  * The sockets of every origin (scheme, host and port; several endpoints may share one), bounded for each. Built on undici's
@@ -49,35 +35,41 @@ const ignore = (): void => {}
  * for a connection, and cannot promise a fresh socket where a used one turned out to be dead. An origin lives as long as a
  * connection or a waiter of it; idle sockets close after their keep-alive time, so origins need no sweeping.
  */
-export function createConnections(options: ConnectionOptions) {
-  // In order of their last use.
+export function createConnections(options: ConnectionsOptions) {
   const origins = new Map<string, Origin>()
+  let uses = 0
   let sockets = 0
   let isClosed = false
   let onLastSocketClosed: (() => void) | null = null
 
   const touchOrigin = (url: string): Origin => {
+    uses += 1
     const known = origins.get(url)
     if (known !== undefined) {
-      origins.delete(url)
-      origins.set(url, known)
+      known.lastUse = uses
       return known
     }
     const { port, protocol } = new URL(url)
     const connect = createConnector(port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port), options)
-    const origin: Origin = { url, connect, idle: [], waiters: new Set(), busy: 0 }
+    const origin: Origin = { url, connect, idle: [], waiters: new Set(), busy: 0, lastUse: uses }
     origins.set(url, origin)
     if (origins.size > options.maxOrigins) closeLeastRecentlyUsed(origin)
     return origin
   }
 
+  // Looking through all of them costs less than keeping them in order at every request: it happens once for each connection made.
   const closeLeastRecentlyUsed = (except: Origin): void => {
+    let oldest: Origin | null = null
     for (const origin of origins.values()) {
       if (origin === except || origin.busy > 0 || origin.waiters.size > 0) continue
-      for (const connection of origin.idle.splice(0)) retire(connection)
-      origins.delete(origin.url)
-      return
+      if (oldest === null || origin.lastUse < oldest.lastUse) oldest = origin
     }
+    if (oldest !== null) closeIdle(oldest)
+  }
+
+  const closeIdle = (origin: Origin): void => {
+    for (const { connection } of origin.idle.splice(0)) closeConnection(connection)
+    forgetIfEmpty(origin)
   }
 
   const forgetIfEmpty = (origin: Origin): void => {
@@ -85,35 +77,18 @@ export function createConnections(options: ConnectionOptions) {
     if (isEmpty && origins.get(origin.url) === origin) origins.delete(origin.url)
   }
 
-  const open = (origin: Origin): Connection => {
-    const client = new Client(origin.url, {
-      allowH2: false,
-      pipelining: 1,
-      maxHeaderSize: options.maxHeaderBytes,
-      keepAliveTimeout: options.keepAliveTimeoutMs,
-      keepAliveMaxTimeout: options.keepAliveMaxTimeoutMs,
-      // Neither is a deadline (the one is reset by every 1xx, the other by every chunk) and both cost timers: ours covers all.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      connect: (connectOptions, callback) => {
-        const socket = origin.connect(connectOptions, callback as (error: Error | null, socket: Socket | null) => void)
-        connection.socket = socket
-        connection.requestsOnSocket = 0
-        connection.openedAt = performance.now()
-        if (socket !== null) countSocket(socket)
-        return socket
-      },
-    })
-    const connection: Connection = { origin, client, socket: null, requestsOnSocket: 0, openedAt: 0, state: 'busy' }
-    // A busy one keeps its client: a request not yet written when its idle socket closes goes out on the next socket.
-    client.on('disconnect', () => {
-      if (connection.state !== 'idle') return
-      origin.idle.splice(origin.idle.indexOf(connection), 1)
-      retire(connection)
+  const open = (origin: Origin): PooledConnection => {
+    // A busy one stays: a request not yet written when its idle socket closes goes out on the next one.
+    const onDisconnect = (): void => {
+      const place = origin.idle.indexOf(pooled)
+      if (place === -1) return
+      origin.idle.splice(place, 1)
+      closeConnection(pooled.connection)
       forgetIfEmpty(origin)
-    })
+    }
+    const pooled = { origin, connection: openConnection(origin.url, origin.connect, options, { onSocket: countSocket, onDisconnect }) }
     origin.busy += 1
-    return connection
+    return pooled
   }
 
   const countSocket = (socket: Socket): void => {
@@ -124,25 +99,19 @@ export function createConnections(options: ConnectionOptions) {
     })
   }
 
-  const retire = (connection: Connection): void => {
-    connection.state = 'gone'
-    connection.client.close(ignore)
-  }
-
-  const takeFrom = (origin: Origin): Connection | null => {
-    const connection = origin.idle.pop()
-    if (connection === undefined) return origin.busy < options.maxConnectionsPerOrigin ? open(origin) : null
-    connection.state = 'busy'
+  const takeFrom = (origin: Origin): PooledConnection | null => {
+    const pooled = origin.idle.pop()
+    if (pooled === undefined) return origin.busy < options.maxConnectionsPerOrigin ? open(origin) : null
     origin.busy += 1
-    return connection
+    return pooled
   }
 
   const serveWaiters = (origin: Origin): void => {
     for (const waiter of origin.waiters) {
-      const connection = takeFrom(origin)
-      if (connection === null) return
+      const pooled = takeFrom(origin)
+      if (pooled === null) return
       origin.waiters.delete(waiter)
-      waiter.onConnection(connection)
+      waiter.onConnection(pooled)
     }
     forgetIfEmpty(origin)
   }
@@ -153,17 +122,9 @@ export function createConnections(options: ConnectionOptions) {
     else forgetIfEmpty(origin)
   }
 
-  const end = (connection: Connection, reason: Error): void => {
-    connection.state = 'gone'
-    connection.origin.busy -= 1
-    connection.client.destroy(reason, ignore)
-    // undici forgets a socket that is still connecting, and it would live on until the connect timeout.
-    connection.socket?.destroy(reason)
-  }
-
   return {
     /** A connection of this origin that is free, or a new one; null when there are as many as may be and all are busy. */
-    take: (url: string): Connection | null => takeFrom(touchOrigin(url)),
+    take: (url: string): PooledConnection | null => takeFrom(touchOrigin(url)),
 
     /** Puts a waiter at the end of the origin's line. Returns what takes it out again. */
     wait: (url: string, waiter: Waiter): (() => void) => {
@@ -176,40 +137,35 @@ export function createConnections(options: ConnectionOptions) {
     },
 
     /** Gives back a connection whose request has ended in order. */
-    release: (connection: Connection): void => {
-      const { origin } = connection
+    release: (pooled: PooledConnection): void => {
+      const { origin, connection } = pooled
       origin.busy -= 1
-      if (isClosed || performance.now() - connection.openedAt > options.socketMaxAgeMs) {
-        retire(connection)
-      } else {
-        connection.state = 'idle'
-        origin.idle.push(connection)
-      }
+      if (isClosed || performance.now() - connection.openedAt > options.socketMaxAgeMs) closeConnection(connection)
+      else origin.idle.push(pooled)
       afterLeaving(origin)
     },
 
-    /** Destroys a connection, connecting or connected, whatever its request does. */
-    discard: (connection: Connection, reason: Error): void => {
-      end(connection, reason)
-      afterLeaving(connection.origin)
+    /** Destroys a connection, whatever its request does. */
+    discard: ({ origin, connection }: PooledConnection, reason: Error): void => {
+      origin.busy -= 1
+      destroyConnection(connection, reason)
+      afterLeaving(origin)
     },
 
     /** Destroys a connection and gives a fresh one in its place. */
-    replace: (connection: Connection, reason: Error): Connection => {
-      end(connection, reason)
-      return open(connection.origin)
+    replace: ({ origin, connection }: PooledConnection, reason: Error): PooledConnection => {
+      origin.busy -= 1
+      destroyConnection(connection, reason)
+      return open(origin)
     },
 
     /** `sockets` counts those connecting too. */
     stats: (): { sockets: number; origins: number } => ({ sockets, origins: origins.size }),
 
-    /** Closes what is idle; what is busy must have been discarded or be released. Resolves when every socket is closed. */
+    /** Closes what is idle; what is busy must be released or discarded. Resolves when every socket is closed. */
     close: (): Promise<void> => {
       isClosed = true
-      for (const origin of origins.values()) {
-        for (const connection of origin.idle.splice(0)) retire(connection)
-        forgetIfEmpty(origin)
-      }
+      for (const origin of origins.values()) closeIdle(origin)
       return new Promise((resolve) => {
         onLastSocketClosed = resolve
         if (sockets === 0) resolve()

@@ -2,7 +2,7 @@ import type { Dispatcher } from 'undici'
 import { errorFromException } from '../domain/classify.ts'
 import type { ErrorCode } from '../domain/error-codes.ts'
 import type { Outcome } from '../domain/outcome.ts'
-import type { Connection, Connections } from './connections.ts'
+import type { Connections, PooledConnection } from './connections.ts'
 import { excerptOf } from './excerpt.ts'
 
 export type PostRequest = {
@@ -49,7 +49,7 @@ export class Post implements Dispatcher.DispatchHandler {
   private readonly onSettled: (post: Post, attempted: Attempted) => void
   private readonly timer: NodeJS.Timeout
   private stopWaiting: (() => void) | null = null
-  private connection: Connection | null = null
+  private pooled: PooledConnection | null = null
   private isSettled = false
   /** Sticky over a redo: the receiver may have seen the first one. */
   private isSent = false
@@ -72,8 +72,8 @@ export class Post implements Dispatcher.DispatchHandler {
   }
 
   start(): void {
-    const connection = this.connections.take(this.origin)
-    if (connection !== null) this.onConnection(connection)
+    const pooled = this.connections.take(this.origin)
+    if (pooled !== null) this.onConnection(pooled)
     else this.stopWaiting = this.connections.wait(this.origin, this)
   }
 
@@ -86,27 +86,28 @@ export class Post implements Dispatcher.DispatchHandler {
   expire(): void {
     const within = `within ${this.request.deadlineMs} ms`
     if (this.isSent) this.end('timeout', `no status ${within}`)
-    else if (this.connection === null) this.end('timeout', `no connection to this host became free ${within}`)
+    else if (this.pooled === null) this.end('timeout', `no connection to this host became free ${within}`)
     else this.end('connect_timeout', `no connection ${within}`)
   }
 
   // From the connection pool.
 
-  onConnection(connection: Connection): void {
+  onConnection(pooled: PooledConnection): void {
     this.stopWaiting = null
-    this.connection = connection
+    this.pooled = pooled
     const { headers, body } = this.request
-    connection.client.dispatch({ method: 'POST', path: this.path, headers: headers as string[], body }, this)
+    pooled.connection.client.dispatch({ method: 'POST', path: this.path, headers: headers as string[], body }, this)
   }
 
   // From undici. Errors it finds in what it was given come as onResponseError too.
 
   onRequestStart(): void {
-    const connection = this.connection!
+    const { connection } = this.pooled!
     this.isSent = true
     this.isSocketReused = connection.requestsOnSocket > 0
     this.bytesReadBefore = connection.socket?.bytesRead ?? 0
     connection.requestsOnSocket += 1
+    connection.isAwaitingStatus = true
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: ResponseHeaders): void {
@@ -132,11 +133,11 @@ export class Post implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     if (this.isSettled) return
-    const connection = this.connection!
+    const pooled = this.pooled!
     this.settle(this.response()!)
     // An early answer (413) to a body that is still on its way: the next request would stand in line behind the rest of it.
-    if ((connection.socket?.writableLength ?? 0) > 0) this.connections.discard(connection, endOfAttempt)
-    else this.connections.release(connection)
+    if ((pooled.connection.socket?.writableLength ?? 0) > 0) this.connections.discard(pooled, endOfAttempt)
+    else this.connections.release(pooled)
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
@@ -151,14 +152,14 @@ export class Post implements Dispatcher.DispatchHandler {
    * that the server never read. Where not one byte of a response has come, it is sent once more.
    */
   private mayRedo(error: Error): boolean {
-    if (this.isRedone || !this.isSocketReused || this.connection === null) return false
-    const hasAnswered = (this.connection.socket?.bytesRead ?? 0) > this.bytesReadBefore
+    if (this.isRedone || !this.isSocketReused || this.pooled === null) return false
+    const hasAnswered = (this.pooled.connection.socket?.bytesRead ?? 0) > this.bytesReadBefore
     return !hasAnswered && closedByPeer.has((error as NodeJS.ErrnoException).code ?? '')
   }
 
   private redo(): void {
     this.isRedone = true
-    this.onConnection(this.connections.replace(this.connection!, endOfAttempt))
+    this.onConnection(this.connections.replace(this.pooled!, endOfAttempt))
   }
 
   private response(): Outcome | null {
@@ -188,7 +189,7 @@ export class Post implements Dispatcher.DispatchHandler {
 
   private settleAndDiscard(outcome: Outcome): void {
     this.settle(outcome)
-    if (this.connection !== null) this.connections.discard(this.connection, endOfAttempt)
+    if (this.pooled !== null) this.connections.discard(this.pooled, endOfAttempt)
   }
 }
 

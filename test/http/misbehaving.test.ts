@@ -121,8 +121,16 @@ const broken: Case[] = [
   { name: 'gives 204 a body', behaviour: answering('HTTP/1.1 204 No Content\r\nContent-Length: 3\r\n\r\nabc'), expected: 'status:204' },
   { name: 'sends more than its Content-Length', behaviour: answering('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nabc'), expected: 'status:200' },
   { name: 'sends interim answers first', behaviour: answeringAndClosing('HTTP/1.1 102 P\r\n\r\nHTTP/1.1 103 E\r\nLink: x\r\n\r\nHTTP/1.1 201 C\r\nConnection: close\r\n\r\n'), expected: 'status:201' },
-  // undici cannot read past a 100 it did not ask for (RFC 9110 section 15.2 would have it ignored).
-  { name: 'sends 100 unasked', behaviour: answering('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'), expected: 'protocol/sent' },
+  { name: 'sends 100 unasked', behaviour: answering('HTTP/1.1 100 Continue\r\n\r\n', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'), expected: 'status:200' },
+  {
+    name: 'sends 100 twice, 103, 100 and later its answer', expected: 'status:422',
+    behaviour: onRequest((socket) => {
+      socket.write('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 100\r\nX: y\r\n\r\nHTTP/1.1 103 Early\r\n\r\n')
+      setTimeout(() => socket.write('HTTP/1.1 100 Continue\r\n\r\n'), 20)
+      setTimeout(() => socket.write('HTTP/1.1 422 No\r\nContent-Length: 12\r\n\r\nHTTP/1.1 100'), 40)
+    }),
+  },
+  { name: 'sends 100 and closes', behaviour: answeringAndClosing('HTTP/1.1 100 Continue\r\n\r\n'), expected: 'reset/sent' },
   { name: 'switches protocols unasked', behaviour: answering('HTTP/1.1 101 S\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'), expected: 'protocol/sent' },
   { name: 'sends 101 as if it were final', behaviour: answering('HTTP/1.1 101 S\r\n\r\n'), expected: 'protocol/sent' },
   { name: 'answers with status 999', behaviour: answering('HTTP/1.1 999 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'), expected: 'status:999' },

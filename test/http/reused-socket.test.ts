@@ -167,12 +167,36 @@ test('a whole pool of dead sockets: each request is redone on a fresh one, never
 })
 
 test('a socket that closed while idle is not used: the next request is sent once, on a new one', async (t) => {
-  const receiver = await receiverFor(t)
+  const receiver = await receiverFor(t, {
+    onRequest: (socket) => {
+      socket.write(response(200))
+      setTimeout(() => socket.end(), 20)
+    },
+  })
   const http = clientFor(t)
   await http.post(request(receiver.url))
-  const sockets = receiver.accepted()
-  await until(() => http.stats().sockets === 0 || receiver.openConnections() === 1)
+  await until(() => http.stats().sockets === 0)
   const attempted = await http.post(request(receiver.url))
-  assert.equal(sockets, 1)
-  assert.equal(attempted.redone, false)
+  assert.deepEqual([shortOutcome(attempted), attempted.redone, attempted.reusedSocket, receiver.requests.length], ['status:200', false, false, 2])
+})
+
+test('a socket that still carries the rest of a refused body is not used again', async (t) => {
+  const receiver = await receiverFor(t, {
+    onFirstBytes: (socket) => {
+      socket.pause()
+      socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n')
+    },
+  })
+  const http = clientFor(t)
+  assert.equal(shortOutcome(await http.post(request(receiver.url, { body: Buffer.alloc(50 * 2 ** 20) }))), 'status:413')
+  const next = await http.post(request(receiver.url, { deadlineMs: 2000 }))
+  assert.deepEqual([shortOutcome(next), next.reusedSocket, receiver.accepted()], ['status:413', false, 2])
+})
+
+test('a used socket that is reset after 100 Continue: not redone, as the server has begun to read', async (t) => {
+  const receiver = await receiverFor(t, afterTheFirst((socket) => void socket.end('HTTP/1.1 100 Continue\r\n\r\n')))
+  const http = clientFor(t)
+  await http.post(request(receiver.url))
+  const attempted = await http.post(request(receiver.url))
+  assert.deepEqual([shortOutcome(attempted), attempted.redone], ['reset/sent', false])
 })
