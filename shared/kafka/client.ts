@@ -27,8 +27,8 @@ export type KafkaConnection = {
  */
 export const kafkaRetry = { initialRetryTime: 200, maxRetryTime: 5_000, retries: 1_000 } as const
 
-/** A hardened kafkajs client with every codec. Connects to nothing yet. */
-export function createKafka(connection: KafkaConnection): KafkaClient {
+/** A hardened kafkajs client with every codec. Connects to nothing yet. `retries`: how often it tries again, instead of for an hour. */
+export function createKafka(connection: KafkaConnection, options: { readonly retries?: number } = {}): KafkaClient {
   hardenKafkajs()
   registerCodecs()
   return new Kafka({
@@ -40,7 +40,7 @@ export function createKafka(connection: KafkaConnection): KafkaClient {
     connectionTimeout: 5_000,
     authenticationTimeout: 10_000,
     requestTimeout: 30_000,
-    retry: kafkaRetry,
+    retry: { ...kafkaRetry, ...options },
     logLevel: logLevel.INFO,
     logCreator: () => (entry) => forwardLog(connection.log, entry),
   })
@@ -51,8 +51,7 @@ export type AdminClient = Admin & { close(): Promise<void> }
 
 /** A connected admin client; `close()` may be called more than once. With `retries` it gives up sooner than a service would. */
 export async function createAdmin(connection: KafkaConnection, options: { readonly retries?: number } = {}): Promise<AdminClient> {
-  const retries = options.retries ?? kafkaRetry.retries
-  const admin = createKafka(connection).admin({ retry: { ...kafkaRetry, retries } })
+  const admin = createKafka(connection, options).admin()
   await admin.connect()
   let closing: Promise<void> | null = null
   return Object.assign(admin, { close: () => (closing ??= admin.disconnect()) })
@@ -95,6 +94,12 @@ export function isRetriableKafkaError(error: unknown): boolean {
   const chain = causesOf(error)
   if (chain.some(({ name, code }) => passingNames.has(String(name)) || passingCodes.has(String(code)))) return true
   return chain.at(-1)?.retriable === true
+}
+
+/** Whether an error comes from Kafka, kafkajs or a socket at all, rather than from a bug of ours. */
+export function isKafkaTrouble(error: unknown): boolean {
+  const innermost = causesOf(error).at(-1)
+  return isRetriableKafkaError(error) || String(innermost?.name).startsWith('KafkaJS')
 }
 
 /** The protocol's name of an error (`UNKNOWN_TOPIC_OR_PARTITION`), looked for along the causes; null where there is none. */

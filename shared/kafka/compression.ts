@@ -28,8 +28,12 @@ type Encoder = { readonly buffer: Buffer }
 const zstdPack = promisify(zstdCompress)
 const zstdUnpack = promisify(zstdDecompress)
 
-/** Registers the codecs kafkajs has not: without them one compressed batch from any producer ends a consumer for good. */
+let isRegistered = false
+
+/** Registers, once, the codecs kafkajs has not: without them one compressed batch from any producer ends a consumer for good. */
 export function registerCodecs(): void {
+  if (isRegistered) return
+  isRegistered = true
   const codecs = CompressionCodecs as Record<number, unknown>
   codecs[CompressionTypes.Snappy] = snappyCodec
   codecs[CompressionTypes.LZ4] = () => ({
