@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { createInterface } from 'node:readline'
-import type { Writable } from 'node:stream'
+import type { Readable, Writable } from 'node:stream'
 
 /**
  * A process that ends with the one that started it, even when that one is killed with -9 and can do nothing any more.
@@ -27,8 +27,8 @@ export type LeashedOptions = {
   readonly env?: NodeJS.ProcessEnv
   /** Between SIGTERM and SIGKILL, once we are gone. */
   readonly graceMs: number
-  /** Each line of its standard output and error, in order within either. */
-  readonly onLine?: (line: string, stream: 'stdout' | 'stderr') => void
+  /** Each line of its standard output and error, in order within either; `inherit` writes both straight to ours. */
+  readonly onLine: ((line: string, stream: 'stdout' | 'stderr') => void) | 'inherit'
 }
 
 /** How a process ended. */
@@ -50,19 +50,19 @@ export type Leashed = {
  */
 export async function spawnLeashed({ command, args, cwd, env, graceMs, onLine }: LeashedOptions): Promise<Leashed> {
   const grace = String(Math.ceil(graceMs / 100))
+  const output = onLine === 'inherit' ? 'inherit' : 'pipe'
   const child = spawn('/bin/sh', ['-c', leashScript, 'leash', grace, command, ...args], {
-    detached: true, stdio: ['ignore', 'pipe', 'pipe', 'pipe'], env: env ?? process.env, ...(cwd === undefined ? {} : { cwd }),
+    detached: true, stdio: ['ignore', output, output, 'pipe'], env: env ?? process.env, ...(cwd === undefined ? {} : { cwd }),
   })
   const ended = endOf(child)
   const leash = child.stdio[3] as Writable
   // The watcher may be gone first, killed with the whole group: then there is nobody to tell.
   leash.on('error', () => undefined)
   child.once('exit', () => leash.end('ended\n'))
-  for (const name of ['stdout', 'stderr'] as const) {
-    const stream = child[name]
-    if (!stream) throw new Error(`${command} was started without a ${name}`)
-    if (onLine) createInterface({ input: stream }).on('line', (line) => onLine(line, name))
-    else stream.resume()
+  if (onLine !== 'inherit') {
+    for (const name of ['stdout', 'stderr'] as const) {
+      createInterface({ input: child[name] as Readable }).on('line', (line) => onLine(line, name))
+    }
   }
   await new Promise<void>((resolve, reject) => {
     child.once('spawn', resolve)
