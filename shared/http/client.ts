@@ -75,10 +75,10 @@ export function createHttpClient(options: HttpClientOptions = {}) {
   return {
     /** One attempt. Never rejects. Resolves within the deadline, when the body has ended or enough of it was read. */
     post: (request: PostRequest): Promise<Attempted> => {
-      if (isClosing || request.signal?.aborted) return Promise.resolve(notBegun('shutting_down', 'the attempt was ended by this process'))
+      if (isClosing || request.signal?.aborted) return Promise.resolve(notBegun('shutting_down', endedByUs))
       const url = URL.parse(request.url)
       if (url === null || !isRequestable(url)) {
-        return Promise.resolve(notBegun('invalid_url', 'the URL must be http or https, without user name and password: write the subscription again'))
+        return Promise.resolve(notBegun('invalid_url', 'the URL must be http or https, without credentials: correct the subscription'))
       }
       const posts = request.signal === undefined ? null : watch(request.signal)
       return new Promise((resolve) => {
@@ -110,8 +110,10 @@ export function createHttpClient(options: HttpClientOptions = {}) {
 }
 
 const endAll = (posts: Set<Post>): void => {
-  for (const post of posts) post.end('shutting_down', 'the attempt was ended by this process')
+  for (const post of posts) post.end('shutting_down', endedByUs)
 }
+
+const endedByUs = 'the attempt was ended by this process'
 
 // Credentials in a URL would be dropped in silence, and the request refused by the endpoint.
 const isRequestable = ({ protocol, username, password }: URL): boolean =>

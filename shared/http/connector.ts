@@ -25,7 +25,7 @@ export type ConnectorOptions = {
 type ConnectOptions = Parameters<buildConnector.connector>[0]
 type ConnectCallback = (error: Error | null, socket: Socket | null) => void
 
-/** Opens one socket. Returns it at once, still connecting, so that whoever waits no longer can destroy it; null when refused outright. */
+/** Opens one socket. Returns it at once, still connecting, so that who waits no longer can destroy it; null when refused outright. */
 export type Connector = (options: ConnectOptions, callback: ConnectCallback) => Socket | null
 
 const refusal = (): Error => Object.assign(new Error('the address is not allowed'), { code: blockedAddressCode })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createHttpClient } from '../../shared/http/client.ts'
 import { attemptAt, clientFor, excerptIn, receiverFor, request, shortOutcome, untilNoSockets } from '../support/http-client.ts'
-import { response } from '../support/receivers.ts'
+import { answering, response } from '../support/receivers.ts'
 import { until } from '../support/until.ts'
 
 test('what is sent: the target as written, the headers in order, latin1 values, the body byte for byte with its length', async (t) => {
@@ -10,7 +10,8 @@ test('what is sent: the target as written, the headers in order, latin1 values, 
   const http = clientFor(t)
   const body = Buffer.from('{"name":"é\u2028 ✓"}')
   const url = `http://127.0.0.1:${receiver.port}/a//b/%2Ft?sp=%2Fm&sig=6V_x-y`
-  const attempted = await http.post(request(url, { body, headers: ['Content-Type', 'application/json', 'X-Webhook-Event', 'café.paid', 'User-Agent', 'posthouse/1'] }))
+  const headers = ['Content-Type', 'application/json', 'X-Webhook-Event', 'café.paid', 'User-Agent', 'posthouse/1']
+  const attempted = await http.post(request(url, { body, headers }))
   assert.equal(shortOutcome(attempted), 'status:200')
   const [received] = receiver.requests
   assert.equal(received?.head, [
@@ -32,7 +33,7 @@ test('an empty body and one of 20 MiB', async (t) => {
 
 test('what is told of a response: status, Retry-After as received, the first Date, the excerpt', async (t) => {
   const headers = ['Retry-After: 120', 'retry-after: Wed, 21 Oct 2026 07:28:00 GMT', 'Date: Wed, 21 Oct 2026 07:00:00 GMT', 'Date: x']
-  const { attempted } = await attemptAt(t, { onRequest: (socket) => void socket.write(response(503, { headers, body: 'try\0 later' })) })
+  const { attempted } = await attemptAt(t, answering(response(503, { headers, body: 'try\0 later' })))
   assert.deepEqual(attempted.outcome, {
     kind: 'response', status: 503, excerpt: 'try later',
     retryAfter: ['120', 'Wed, 21 Oct 2026 07:28:00 GMT'], date: 'Wed, 21 Oct 2026 07:00:00 GMT',
@@ -41,7 +42,7 @@ test('what is told of a response: status, Retry-After as received, the first Dat
 })
 
 test('absent headers, no body, excerpt switched off', async (t) => {
-  const bare = await attemptAt(t, { onRequest: (socket) => void socket.write(response(200, { body: '' })) })
+  const bare = await attemptAt(t, answering(response(200, { body: '' })))
   assert.deepEqual(bare.attempted.outcome, { kind: 'response', status: 200, retryAfter: [], date: null, excerpt: '' })
   const off = await attemptAt(t, {}, { excerptBytes: 0 })
   assert.equal(excerptIn(off.attempted), null)
@@ -63,7 +64,7 @@ test('redirects are outcomes, never followed', async (t) => {
   const elsewhere = await receiverFor(t)
   const http = clientFor(t)
   for (const status of [301, 302, 303, 307, 308]) {
-    const receiver = await receiverFor(t, { onRequest: (socket) => void socket.write(response(status, { headers: [`Location: ${elsewhere.url}`] })) })
+    const receiver = await receiverFor(t, answering(response(status, { headers: [`Location: ${elsewhere.url}`] })))
     assert.equal(shortOutcome(await http.post(request(receiver.url))), `status:${status}`)
   }
   assert.equal(elsewhere.accepted(), 0)
@@ -71,7 +72,8 @@ test('redirects are outcomes, never followed', async (t) => {
 
 test('a URL that cannot be requested is invalid_url, and never repeated in the outcome', async (t) => {
   const http = clientFor(t)
-  for (const url of ['', 'hook', 'ftp://hook.example/', 'https://user:secret@hook.example/', 'http://:80/', 'http://hook.example:99999/']) {
+  const urls = ['', 'hook', 'ftp://hook.example/', 'https://user:secret@hook.example/', 'http://:80/', 'http://hook.example:99999/']
+  for (const url of urls) {
     const attempted = await http.post(request(url))
     assert.equal(shortOutcome(attempted), 'invalid_url/before_send', url)
     assert.ok(!JSON.stringify(attempted).includes('secret'))
@@ -81,8 +83,12 @@ test('a URL that cannot be requested is invalid_url, and never repeated in the o
 test('headers that cannot be sent are internal, and nothing is sent', async (t) => {
   const receiver = await receiverFor(t)
   const http = clientFor(t)
-  const wrong = [['X-A', 'заказ'], ['X-A', 'a\r\nX-B: c'], ['X A', 'b'], ['X-A'], ['Content-Length', '5', 'Content-Length', '5'], ['Expect', '100-continue']]
-  for (const headers of wrong) assert.equal(shortOutcome(await http.post(request(receiver.url, { headers }))), 'internal/before_send', String(headers))
+  const wrong = [
+    ['X-A', 'заказ'], ['X-A', 'a\r\nX-B: c'], ['X A', 'b'], ['X-A'], ['Content-Length', '5', 'Content-Length', '5'], ['Expect', '100-continue'],
+  ]
+  for (const headers of wrong) {
+    assert.equal(shortOutcome(await http.post(request(receiver.url, { headers }))), 'internal/before_send', String(headers))
+  }
   assert.equal(receiver.accepted(), 0)
   assert.deepEqual(http.stats(), { sockets: 0, origins: 0 })
 })

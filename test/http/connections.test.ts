@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { createServer, type AddressInfo } from 'node:net'
 import { test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { clientFor, receiverFor, request, shortOutcome, untilNoSockets } from '../support/http-client.ts'
-import { response } from '../support/receivers.ts'
+import { answering, response } from '../support/receivers.ts'
 import { until } from '../support/until.ts'
 
 test('no more sockets to one origin than allowed; the others wait in line and are served in order', async (t) => {
@@ -65,20 +64,17 @@ test('idle sockets close after the keep-alive time and their origins are forgott
 })
 
 test('a server cannot make idle sockets live longer than the maximum', async (t) => {
-  const receiver = await receiverFor(t, { onRequest: (socket) => void socket.write(response(200, { headers: ['Keep-Alive: timeout=600'] })) })
+  const receiver = await receiverFor(t, answering(response(200, { headers: ['Keep-Alive: timeout=600'] })))
   const http = clientFor(t, { keepAliveMaxTimeoutMs: 50 })
   await http.post(request(receiver.url))
   await untilNoSockets(http)
 })
 
 test('a socket past its age is not used again', async (t) => {
-  const receiver = await receiverFor(t, { onRequest: (socket, { number }) => void setTimeout(() => socket.write(response(200)), number === 1 ? 0 : 30) })
+  const receiver = await receiverFor(t, { onRequest: (socket) => void setTimeout(() => socket.write(response(200)), 30) })
   const http = clientFor(t, { socketMaxAgeMs: 20 })
-  await http.post(request(receiver.url))
-  await delay(25)
-  await http.post(request(receiver.url))
-  await http.post(request(receiver.url))
-  assert.equal(receiver.accepted(), 2)
+  for (let number = 0; number < 3; number += 1) await http.post(request(receiver.url))
+  assert.equal(receiver.accepted(), 3)
 })
 
 test('many origins: the idle ones beyond the bound are closed, the least recently used first', async (t) => {

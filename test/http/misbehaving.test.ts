@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib'
 import type { HttpClientOptions } from '../../shared/http/client.ts'
 import type { PostRequest } from '../../shared/http/post.ts'
 import { attemptAt, clientFor, excerptIn, receiverFor, request, shortOutcome, untilNoSockets } from '../support/http-client.ts'
-import { closedPort, keepWriting, response, untilNoConnections, type ReceiverBehaviour } from '../support/receivers.ts'
+import { answering, closedPort, keepWriting, response, untilNoConnections, type ReceiverBehaviour } from '../support/receivers.ts'
 
 const faults: string[] = []
 process.on('uncaughtExceptionMonitor', (error, origin) => faults.push(`${origin}: ${String(error)}`))
@@ -32,14 +32,18 @@ const check = async (t: TestContext, { behaviour, expected, changes, options, is
 }
 
 const onRequest = (onRequest: ReceiverBehaviour['onRequest'] & {}): ReceiverBehaviour => ({ onRequest })
-const answering = (...texts: string[]): ReceiverBehaviour => onRequest((socket) => {
-  for (const text of texts) socket.write(text, 'latin1')
-})
-const answeringAndClosing = (text: string): ReceiverBehaviour => onRequest((socket) => void socket.end(text, 'latin1'))
+const answeringAndClosing = (text: string): ReceiverBehaviour => onRequest((socket) => void socket.end(text))
+const answeringAndResetting = (text: string): ReceiverBehaviour =>
+  onRequest((socket) => void socket.write(text, () => socket.resetAndDestroy()))
+
+const tooLarge = 'HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n'
 
 const heldToTheDeadline: Case[] = [
   { name: 'never answers', behaviour: onRequest(() => {}), expected: 'timeout/sent' },
-  { name: 'never reads', isDeaf: true, behaviour: { onConnection: (socket) => void socket.pause(), onFirstBytes: () => {} }, expected: 'timeout/sent' },
+  {
+    name: 'never reads', isDeaf: true, expected: 'timeout/sent',
+    behaviour: { onConnection: (socket) => void socket.pause(), onFirstBytes: () => {} },
+  },
   {
     name: 'never reads 50 MiB of body', isDeaf: true, expected: 'timeout/sent', changes: { body: Buffer.alloc(50 * 2 ** 20, 'x') },
     behaviour: { onConnection: (socket) => void socket.pause(), onFirstBytes: (socket) => void socket.pause() },
@@ -51,8 +55,14 @@ const heldToTheDeadline: Case[] = [
       keepWriting(socket, 'X-Drip: 1\r\n', 20)
     }),
   },
-  { name: 'sends 103 again and again', behaviour: onRequest((socket) => keepWriting(socket, 'HTTP/1.1 103 Early Hints\r\n\r\n', 20)), expected: 'timeout/sent' },
-  { name: 'floods with 102', behaviour: onRequest((socket) => keepWriting(socket, 'HTTP/1.1 102 Processing\r\n\r\n'.repeat(500), 0)), expected: 'timeout/sent' },
+  {
+    name: 'sends 103 again and again', expected: 'timeout/sent',
+    behaviour: onRequest((socket) => keepWriting(socket, 'HTTP/1.1 103 Early Hints\r\n\r\n', 20)),
+  },
+  {
+    name: 'floods with 102', expected: 'timeout/sent',
+    behaviour: onRequest((socket) => keepWriting(socket, 'HTTP/1.1 102 Processing\r\n\r\n'.repeat(500), 0)),
+  },
   {
     name: 'drips the body of a 200', expected: 'status:200',
     behaviour: onRequest((socket) => {
@@ -103,25 +113,52 @@ test('the connect timeout covers the TLS handshake and ends before the deadline'
 })
 
 const broken: Case[] = [
-  { name: 'resets on connecting', behaviour: { onConnection: (socket) => void socket.resetAndDestroy() }, expected: ['reset/sent', 'reset/before_send'] },
+  {
+    name: 'resets on connecting', expected: ['reset/sent', 'reset/before_send'],
+    behaviour: { onConnection: (socket) => void socket.resetAndDestroy() },
+  },
   { name: 'resets at the first byte', behaviour: { onFirstBytes: (socket) => void socket.resetAndDestroy() }, expected: 'reset/sent' },
   { name: 'resets after the request', behaviour: onRequest((socket) => void socket.resetAndDestroy()), expected: 'reset/sent' },
   { name: 'closes after the request', behaviour: onRequest((socket) => void socket.end()), expected: 'reset/sent' },
   { name: 'closes within the status line', behaviour: answeringAndClosing('HTTP/1.1 20'), expected: 'reset/sent' },
   { name: 'closes within the headers', behaviour: answeringAndClosing('HTTP/1.1 200 OK\r\nContent-Le'), expected: 'reset/sent' },
-  { name: 'closes within the body', behaviour: answeringAndClosing('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc'), expected: 'status:200' },
-  { name: 'closes within a chunk', behaviour: answeringAndClosing('HTTP/1.1 503 No\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc'), expected: 'status:503' },
+  {
+    name: 'closes within the body', expected: 'status:200',
+    behaviour: answeringAndClosing('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc'),
+  },
+  {
+    name: 'closes within a chunk', expected: 'status:503',
+    behaviour: answeringAndClosing('HTTP/1.1 503 No\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc'),
+  },
   {
     name: 'resets within the body', expected: 'status:200',
-    behaviour: onRequest((socket) => void socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc', () => socket.resetAndDestroy())),
+    behaviour: answeringAndResetting('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc'),
   },
-  { name: 'answers 200 with a broken chunk', behaviour: answering('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n'), expected: 'status:200' },
+  {
+    name: 'answers 200 with a broken chunk', expected: 'status:200',
+    behaviour: answering('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n'),
+  },
   { name: 'speaks HTTP/1.0', behaviour: answeringAndClosing('HTTP/1.0 200 OK\r\n\r\nfine'), expected: 'status:200' },
-  { name: 'gives no reason phrase', behaviour: answeringAndClosing('HTTP/1.1 202\r\nConnection: close\r\n\r\n'), expected: 'status:202' },
-  { name: 'gives 204 a body', behaviour: answering('HTTP/1.1 204 No Content\r\nContent-Length: 3\r\n\r\nabc'), expected: 'status:204' },
-  { name: 'sends more than its Content-Length', behaviour: answering('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nabc'), expected: 'status:200' },
-  { name: 'sends interim answers first', behaviour: answeringAndClosing('HTTP/1.1 102 P\r\n\r\nHTTP/1.1 103 E\r\nLink: x\r\n\r\nHTTP/1.1 201 C\r\nConnection: close\r\n\r\n'), expected: 'status:201' },
-  { name: 'sends 100 unasked', behaviour: answering('HTTP/1.1 100 Continue\r\n\r\n', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'), expected: 'status:200' },
+  {
+    name: 'gives no reason phrase', expected: 'status:202',
+    behaviour: answeringAndClosing('HTTP/1.1 202\r\nConnection: close\r\n\r\n'),
+  },
+  {
+    name: 'gives 204 a body', expected: 'status:204',
+    behaviour: answering('HTTP/1.1 204 No Content\r\nContent-Length: 3\r\n\r\nabc'),
+  },
+  {
+    name: 'sends more than its Content-Length', expected: 'status:200',
+    behaviour: answering('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nabc'),
+  },
+  {
+    name: 'sends interim answers first', expected: 'status:201',
+    behaviour: answeringAndClosing('HTTP/1.1 102 P\r\n\r\nHTTP/1.1 103 E\r\nLink: x\r\n\r\nHTTP/1.1 201 C\r\n\r\n'),
+  },
+  {
+    name: 'sends 100 unasked', expected: 'status:200',
+    behaviour: answering('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'),
+  },
   {
     name: 'sends 100 twice, 103, 100 and later its answer', expected: 'status:422',
     behaviour: onRequest((socket) => {
@@ -131,25 +168,50 @@ const broken: Case[] = [
     }),
   },
   { name: 'sends 100 and closes', behaviour: answeringAndClosing('HTTP/1.1 100 Continue\r\n\r\n'), expected: 'reset/sent' },
-  { name: 'switches protocols unasked', behaviour: answering('HTTP/1.1 101 S\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'), expected: 'protocol/sent' },
+  {
+    name: 'switches protocols unasked', expected: 'protocol/sent',
+    behaviour: answering('HTTP/1.1 101 S\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'),
+  },
   { name: 'sends 101 as if it were final', behaviour: answering('HTTP/1.1 101 S\r\n\r\n'), expected: 'protocol/sent' },
-  { name: 'answers with status 999', behaviour: answering('HTTP/1.1 999 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'), expected: 'status:999' },
+  {
+    name: 'answers with status 999', expected: 'status:999',
+    behaviour: answering('HTTP/1.1 999 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'),
+  },
   { name: 'answers with status 099', behaviour: answering('HTTP/1.1 099 No\r\nContent-Length: 0\r\n\r\n'), expected: 'status:99' },
   { name: 'answers with status 1000', behaviour: answering('HTTP/1.1 1000 No\r\n\r\n'), expected: 'protocol/sent' },
   { name: 'answers with two digits', behaviour: answering('HTTP/1.1 20 No\r\n\r\n'), expected: 'protocol/sent' },
   { name: 'speaks something else', behaviour: answering('SSH-2.0-OpenSSH_9.2\r\n'), expected: 'protocol/sent' },
-  { name: 'gives two lengths', behaviour: answering('HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'), expected: 'protocol/sent' },
-  { name: 'sends 40 KiB of headers', behaviour: answering(`HTTP/1.1 200 OK\r\nX-Long: ${'x'.repeat(40 * 1024)}\r\n\r\n`), expected: 'protocol/sent' },
-  { name: 'sends headers for ever', behaviour: onRequest((socket) => { socket.write('HTTP/1.1 200 OK\r\n'); keepWriting(socket, 'X-A: b\r\n'.repeat(100), 0) }), expected: 'protocol/sent' },
-  { name: 'sends 2,000 small headers', behaviour: answering(`HTTP/1.1 200 OK\r\n${'a: b\r\n'.repeat(2000)}Connection: close\r\nContent-Length: 0\r\n\r\n`), expected: 'status:200' },
-  { name: 'refuses early and closes', behaviour: { onFirstBytes: (socket) => void socket.end('HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n') }, expected: 'status:413', changes: { body: Buffer.alloc(8 * 2 ** 20) } },
   {
-    name: 'refuses early and resets', expected: ['status:413', 'reset/sent'], changes: { body: Buffer.alloc(8 * 2 ** 20) },
-    behaviour: { onFirstBytes: (socket) => void socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n', () => socket.resetAndDestroy()) },
+    name: 'gives two lengths', expected: 'protocol/sent',
+    behaviour: answering('HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'),
   },
   {
-    name: 'refuses early and stays open without reading', isDeaf: true, expected: 'status:413', changes: { body: Buffer.alloc(50 * 2 ** 20) },
-    behaviour: { onFirstBytes: (socket) => { socket.pause(); socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n') } },
+    name: 'sends 40 KiB of headers', expected: 'protocol/sent',
+    behaviour: answering(`HTTP/1.1 200 OK\r\nX-Long: ${'x'.repeat(40 * 1024)}\r\n\r\n`),
+  },
+  {
+    name: 'sends headers for ever', expected: 'protocol/sent',
+    behaviour: onRequest((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\n')
+      keepWriting(socket, 'X-A: b\r\n'.repeat(100), 0)
+    }),
+  },
+  {
+    name: 'sends 2,000 small headers', expected: 'status:200',
+    behaviour: answering(`HTTP/1.1 200 OK\r\n${'a: b\r\n'.repeat(2000)}Connection: close\r\nContent-Length: 0\r\n\r\n`),
+  },
+  {
+    name: 'refuses early and closes', expected: 'status:413', changes: { body: Buffer.alloc(8 * 2 ** 20) },
+    behaviour: { onFirstBytes: (socket) => void socket.end(tooLarge) },
+  },
+  {
+    name: 'refuses early and resets', expected: ['status:413', 'reset/sent'], changes: { body: Buffer.alloc(8 * 2 ** 20) },
+    behaviour: { onFirstBytes: (socket) => void socket.write(tooLarge, () => socket.resetAndDestroy()) },
+  },
+  {
+    name: 'refuses early and stays open without reading', isDeaf: true, expected: 'status:413',
+    changes: { body: Buffer.alloc(50 * 2 ** 20) },
+    behaviour: { onFirstBytes: (socket) => void socket.pause().write(tooLarge) },
   },
 ]
 
@@ -179,7 +241,7 @@ test('bodies of 50 MiB and endless ones: the first KiB is kept, 16 KiB are read,
 
 test('a gzip bomb is not decompressed', async (t) => {
   const bomb = gzipSync(Buffer.alloc(50 * 2 ** 20))
-  const { attempted, http } = await attemptAt(t, onRequest((socket) => void socket.write(response(200, { headers: ['Content-Encoding: gzip'], body: bomb }))))
+  const { attempted, http } = await attemptAt(t, answering(response(200, { headers: ['Content-Encoding: gzip'], body: bomb })))
   assert.equal(shortOutcome(attempted), 'status:200')
   assert.ok(Buffer.byteLength(excerptIn(attempted) ?? '') <= 1024)
   assert.ok(excerptIn(attempted)?.startsWith('\u001f\ufffd\b'))
@@ -202,8 +264,10 @@ test('a name with two closed addresses is connect_refused too', async (t) => {
 })
 
 test('an unknown name is dns_not_found, a name server in trouble dns_failed', async (t) => {
-  const failing = (code: string): HttpClientOptions => ({ lookup: (_name, _options, callback) => callback(Object.assign(new Error(code), { code }), []) })
-  const post = async (code: string): Promise<string> => shortOutcome(await clientFor(t, failing(code)).post(request('http://no-such.invalid/')))
+  const post = async (code: string): Promise<string> => {
+    const http = clientFor(t, { lookup: (_name, _options, callback) => callback(Object.assign(new Error(code), { code }), []) })
+    return shortOutcome(await http.post(request('http://no-such.invalid/')))
+  }
   assert.equal(await post('ENOTFOUND'), 'dns_not_found/before_send')
   assert.equal(await post('EAI_AGAIN'), 'dns_failed/before_send')
   // The system's own resolver, whichever of the two it says here.

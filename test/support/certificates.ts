@@ -49,7 +49,7 @@ export function makeCertificates(): Certificates {
     }
   }
   try {
-    openssl('req', '-x509', ...newKey, '-keyout', 'authority.key', '-out', 'authority.pem', '-days', '2', '-subj', '/CN=posthouse test authority')
+    openssl('req', '-x509', ...newKey, '-keyout', 'authority.key', '-out', 'authority.pem', '-days', '2', '-subj', '/CN=test authority')
     openssl('req', '-x509', ...newKey, '-keyout', 'self.key', '-out', 'self.pem', '-days', '2', ...names('localhost'))
     return {
       authority: read('authority').cert,

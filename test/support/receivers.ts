@@ -36,9 +36,16 @@ export type Receiver = {
 }
 
 /** A whole response with the right length. Header lines as written: `Retry-After: 5`. */
-export function response(status: number, { headers = [], body = 'ok' }: { headers?: readonly string[]; body?: string | Buffer } = {}): Buffer {
+export function response(
+  status: number, { headers = [], body = 'ok' }: { headers?: readonly string[]; body?: string | Buffer } = {},
+): Buffer {
   const lines = [`HTTP/1.1 ${status} Whatever`, ...headers, `Content-Length: ${Buffer.byteLength(body)}`, '', '']
   return Buffer.concat([Buffer.from(lines.join('\r\n'), 'latin1'), Buffer.from(body)])
+}
+
+/** Answers every request with these bytes. */
+export function answering(bytes: string | Buffer): ReceiverBehaviour {
+  return { onRequest: (socket) => void socket.write(bytes) }
 }
 
 /**
