@@ -88,7 +88,7 @@ function attemptsAndSchedule(own: SubscriptionPolicy, defaults: Policy, strategy
   const scheduleMs = own.scheduleMs ?? defaults.scheduleMs
   if (strategy === 'exponential') return { maxAttempts: own.maxAttempts ?? defaults.maxAttempts, scheduleMs }
   const attempts = own.maxAttempts ?? (own.scheduleMs === null && defaults.strategy === 'standard' ? defaults.maxAttempts : scheduleMs.length + 1)
-  const maxAttempts = Math.min(attempts, scheduleMs.length + 1)
+  const maxAttempts = Math.max(1, Math.min(attempts, scheduleMs.length + 1))
   return { maxAttempts, scheduleMs: scheduleMs.slice(0, maxAttempts - 1) }
 }
 
