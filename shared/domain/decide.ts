@@ -125,7 +125,7 @@ function decideLocal({ delivery, endedAt, localFailures, internalFailures }: Dec
     return { kind: 'dead', state: deadState('internal'), reason: 'internal', delivery, attempt: null, error, throttleMs: null }
   }
   const seed = { deliveryId: delivery.id, replay: delivery.replay, attempt: delivery.attemptsMade + 1 }
-  const longest = Math.min(localWaitMs.first * 2 ** Math.min(localFailures + 1, 30), localWaitMs.max)
+  const longest = Math.min(localWaitMs.first * 2 ** (localFailures + 1), localWaitMs.max)
   const wait = Math.round(longest / 2 + (seededDraw(seed, `local-${localFailures}`) * longest) / 2)
   return { kind: 'local', error, waitMs: wait, dueAt: endedAt + wait }
 }

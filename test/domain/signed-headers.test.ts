@@ -131,7 +131,7 @@ test('a retry changes only attempt and signature, a replay adds its number', () 
   const changed = Object.keys(first).filter((name) => first[name] !== second[name])
   assert.deepEqual(changed, ['x-webhook-attempt', 'x-webhook-signature'])
   assert.equal(first['x-webhook-replay'], undefined)
-  assert.equal(asObject(headersOf({ replay: 2 }))['x-webhook-replay'], '2')
+  for (const replay of [1, 2]) assert.equal(asObject(headersOf({ replay }))['x-webhook-replay'], String(replay))
 })
 
 test('a custom header cannot replace ours or add lines of its own', () => {
