@@ -130,14 +130,16 @@ function clusterOf(connection: KafkaConnection): Cluster {
   return create({ metadataMaxAge: viewMaxAgeMs, allowAutoTopicCreation: false })
 }
 
+const brokenConnections = new Set(['KafkaJSConnectionClosedError', 'KafkaJSRequestTimeoutError'])
+
 /** Sends one request in the newest version both sides know and returns it decoded, errors within it included. */
 async function call<Answer>(broker: Broker, api: 'Metadata' | 'Produce', fields: object): Promise<Answer> {
   const { request, response, ...rest } = broker.lookupRequest(apiKeys[api]!, requests[api]!)(fields)
   try {
     return await broker.connectionPool.send({ ...rest, request, response: { decode: response.decode, parse: async (data: unknown) => data } }) as Answer
   } catch (error) {
-    // kafkajs notices a closed connection only here; without this the broker stays "connected" and every later request fails.
-    if (error instanceof Error && error.name === 'KafkaJSConnectionClosedError') await broker.disconnect()
+    // Closed, or silent for the request's whole time limit: the next try gets a new connection.
+    if (error instanceof Error && brokenConnections.has(error.name)) await broker.disconnect()
     throw error
   }
 }
