@@ -96,4 +96,6 @@ export type DeadLetter = {
     readonly headerNames: readonly string[]
     readonly description: string | null
   } | null
+  /** What was left out so that it fits into a record; null: nothing. */
+  readonly shortened: string | null
 }

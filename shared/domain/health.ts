@@ -13,6 +13,8 @@ export type EndpointHealth = {
   readonly throttleRatePerSecond: number | null
   /** Append time of the subscription record with which the endpoint answered 410. */
   readonly goneAt: number | null
+  /** When that was noticed, broker time: a delivery routed before it is a dead letter, one routed later is not wanted. */
+  readonly goneWrittenAt: number | null
   readonly lastError: string | null
   readonly lastStatus: number | null
   readonly updatedAt: number

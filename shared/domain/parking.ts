@@ -13,9 +13,6 @@ const windowShare = 8
 /** And more than that if it is through within this time. */
 const throughWithinSeconds = 1
 
-/** Waits by times parked; the last one again and again. */
-const parkDelaysMs = [10_000, 60_000, 300_000, 1_800_000] as const
-
 /**
  * How many of an endpoint's deliveries, youngest first, are to be parked so that one slow endpoint does not fill the window and
  * hold up all others: those beyond an eighth of the window that would not be through in a second. 0 where none are. While the rate
@@ -34,12 +31,11 @@ export function shouldPark(holding: Holding): boolean {
 }
 
 /**
- * How long a delivery is parked for the `timesParked`-th time (from 1) for holding too much of the window: 10s, 1m, 5m, 30m, 30m ...
- * `tiersMs`: the configured tiers, shortest first. With short ones (tests) the n-th wait is at most the n-th tier.
+ * How long a delivery is parked for the `timesParked`-th time (from 1) for holding too much of the window.
+ * `delaysMs`: first time, second time ..., the last one again and again; at least one.
  */
-export function parkDelayMs(timesParked: number, tiersMs: readonly number[]): number {
-  const step = Math.max(0, Math.min(timesParked, parkDelaysMs.length) - 1)
-  const delayMs = parkDelaysMs[step]!
-  const tierMs = tiersMs[Math.min(step, tiersMs.length - 1)] ?? delayMs
-  return Math.min(delayMs, tierMs)
+export function parkDelayMs(timesParked: number, delaysMs: readonly number[]): number {
+  const delayMs = delaysMs[Math.max(0, Math.min(timesParked, delaysMs.length) - 1)]
+  if (delayMs === undefined) throw new Error('There is no delay to park for: configure at least one.')
+  return delayMs
 }

@@ -29,10 +29,8 @@ test('after parking the endpoint is within its share, or through in a second, an
     }))
 })
 
-test('parked for 10s, 1m, 5m, 30m and 30m again, and with short tiers for at most the n-th', () => {
-  const tiers = [10_000, 60_000, 300_000, 1_800_000, 7_200_000]
-  assert.deepEqual([1, 2, 3, 4, 5, 99].map((times) => parkDelayMs(times, tiers)), [10_000, 60_000, 300_000, 1_800_000, 1_800_000, 1_800_000])
-  assert.deepEqual([1, 2, 3, 4].map((times) => parkDelayMs(times, [100, 200])), [100, 200, 200, 200])
-  assert.deepEqual([1, 2].map((times) => parkDelayMs(times, [3_600_000])), [10_000, 60_000])
-  assert.deepEqual([0, 1, 2].map((times) => parkDelayMs(times, [])), [10_000, 10_000, 60_000])
+test('parked for the first delay, then the next, and the last again and again', () => {
+  const delays = [10, 60, 300, 1800]
+  assert.deepEqual([0, 1, 2, 3, 4, 5, 99].map((times) => parkDelayMs(times, delays)), [10, 10, 60, 300, 1800, 1800, 1800])
+  assert.throws(() => parkDelayMs(1, []), /at least one/)
 })
