@@ -27,8 +27,8 @@ export function createWriter(producer: Producer, log: Log): Writer {
         return true
       } catch (error) {
         if (!(error instanceof ProduceError)) throw error
-        if (error.kind === 'closed') return false
-        log.error('Kafka refuses a record; it is kept and tried again', { topic: record.topic, kind: error.kind, error })
+        if (error.reason === 'closed') return false
+        log.error('Kafka refuses a record; it is kept and tried again', { topic: record.topic, reason: error.reason, error })
         refused.set(record.topic, (refused.get(record.topic) ?? 0) + 1)
         await new Promise((resolve) => setTimeout(resolve, pauseMs))
         const left = (refused.get(record.topic) ?? 1) - 1
