@@ -1,39 +1,51 @@
-import avsc from 'avsc'
+import type avsc from 'avsc'
+import { compileSchema, type AvroSchema } from './avro-types.ts'
+import { canonicalForm } from './canonical-form.ts'
+import { fingerprintOf } from './fingerprint.ts'
 
-/** A schema as it stands in a file; `avsc` checks it when it is compiled. */
-export type AvroSchema = Parameters<typeof avsc.Type.forSchema>[0]
-export type AvroType = avsc.Type
-export type AvroResolver = ReturnType<avsc.Type['createResolver']>
+/** A schema as it stands in a file of `schemas/`. */
+export type SchemaSource = {
+  /** The file's name up to its first dot: `delivery` of `delivery.avsc` and of `delivery.1.avsc`. */
+  readonly record: string
+  /** What is written today; the others were written by earlier releases and stay readable. */
+  readonly isPresent: boolean
+  readonly schema: unknown
+}
+
+export type CompiledSchema = {
+  readonly record: string
+  readonly isPresent: boolean
+  /** CRC-64-AVRO of the canonical form. */
+  readonly fingerprint: bigint
+  readonly type: avsc.Type
+}
+
+/** How the bytes of one writer's schema become values of the reader's; undefined where both are the same. */
+export type Resolver = ReturnType<avsc.Type['createResolver']> | undefined
+
+/** @throws when the source is not an Avro schema: a broken file stops the process at start */
+export function compile({ record, isPresent, schema }: SchemaSource): CompiledSchema {
+  try {
+    return { record, isPresent, fingerprint: fingerprintOf(canonicalForm(schema)), type: compileSchema(schema as AvroSchema) }
+  } catch (error) {
+    throw new Error(`a schema of ${record} is not Avro: mend its file in schemas/`, { cause: error })
+  }
+}
 
 /**
- * 64-bit integers as numbers, exact or refused. avsc's own long throws from 2^53 - 1 on and decodes some large negative numbers to
- * wrong values without a word.
+ * Finds the resolver for a writer's fingerprint, made once for each. A fingerprint that no schema has is null.
+ * `reader` is one of `schemas`; a writer's schema of another kind of record makes it throw.
  */
-const longType = avsc.types.LongType.__with({
-  fromBuffer: (bytes: Buffer): number => exact(bytes.readBigInt64LE()),
-  toBuffer: (value: number): Buffer => {
-    const bytes = Buffer.allocUnsafe(8)
-    bytes.writeBigInt64LE(BigInt(value))
-    return bytes
-  },
-  fromJSON: (value: number): number => value,
-  toJSON: (value: number): number => value,
-  isValid: (value: unknown): boolean => Number.isSafeInteger(value),
-  compare: (a: number, b: number): number => a - b,
-})
-
-function exact(value: bigint): number {
-  const number = Number(value)
-  if (!Number.isSafeInteger(number)) throw new RangeError(`${value} is beyond what a time or a count can be`)
-  return number
-}
-
-/** Compiles a schema for reading and writing. @throws on a schema that is not Avro */
-export function compile(schema: AvroSchema): AvroType {
-  return avsc.Type.forSchema(schema, { registry: { long: longType } })
-}
-
-/** Parsing Canonical Form (Avro specification): what a fingerprint is taken of. */
-export function canonicalForm(schema: AvroSchema): string {
-  return JSON.stringify(avsc.Type.forSchema(schema).schema())
+export function createResolvers(reader: CompiledSchema, schemas: readonly CompiledSchema[]): (fingerprint: bigint) => Resolver | null {
+  const writers = new Map(schemas.map((one) => [one.fingerprint, one]))
+  const resolvers = new Map<bigint, Resolver>([[reader.fingerprint, undefined]])
+  return (fingerprint) => {
+    if (resolvers.has(fingerprint)) return resolvers.get(fingerprint)
+    const writer = writers.get(fingerprint)
+    if (!writer) return null
+    if (writer.record !== reader.record) throw new Error(`it is a record of kind ${writer.record}`)
+    const resolver = reader.type.createResolver(writer.type)
+    resolvers.set(fingerprint, resolver)
+    return resolver
+  }
 }

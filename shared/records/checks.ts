@@ -1,14 +1,17 @@
 import { RecordError } from './record-error.ts'
 
-/** A text that must be one of ours. @throws RecordError `unreadable` */
+const shownCharacters = 40
+
+/** A text that must be one of ours. @throws RecordError `unknown_value` */
 export function oneOf<Value extends string>(values: readonly Value[], value: string, field: string): Value {
-  const found = values.find((one) => one === value)
-  if (found === undefined) throw new RecordError('unreadable', `its ${field} is none that is known`)
-  return found
+  if (!(values as readonly string[]).includes(value)) {
+    throw new RecordError('unknown_value', `its ${field} is ${JSON.stringify(value.slice(0, shownCharacters))}, which this version of posthouse does not know`)
+  }
+  return value as Value
 }
 
-/** A count or a number of something. @throws RecordError `unreadable` */
+/** A count, a number or a time. @throws RecordError `unreadable` */
 export function atLeast(least: number, value: number, field: string): number {
-  if (value < least) throw new RecordError('unreadable', `its ${field} is ${value}`)
+  if (value < least) throw new RecordError('unreadable', `its ${field} is ${value}, the least that can be is ${least}`)
   return value
 }

@@ -1,86 +1,95 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { canonicalForm, compile, type AvroResolver, type AvroSchema, type AvroType } from './avro.ts'
-import { fingerprintOf } from './fingerprint.ts'
+import { compile, createResolvers, type CompiledSchema, type Resolver, type SchemaSource } from './avro.ts'
 import { RecordError } from './record-error.ts'
+import { singleObjectFingerprint, singleObjectHeader, singleObjectHeaderBytes } from './single-object.ts'
 
-/** First bytes of Avro's single-object encoding, before the fingerprint (8 bytes, little endian) and the body. */
-const singleObjectMarker = 0xc301
+/** First byte of Confluent's wire format; a schema id of 4 bytes follows. */
 const confluentMarker = 0x00
-const headerBytes = 10
-
-type Released = { readonly record: string; readonly fingerprint: bigint; readonly type: AvroType; readonly isPresent: boolean }
-
-/**
- * Every schema in `schemas/`: `delivery.avsc` is written today, `delivery.<n>.avsc` was written by an earlier release and stays readable.
- * Loaded once; a broken file stops the process at start.
- */
-const released: readonly Released[] = loadSchemas(new URL('../../schemas/', import.meta.url))
-const byFingerprint = new Map(released.map((one) => [one.fingerprint, one]))
-
-function loadSchemas(folder: URL): Released[] {
-  return readdirSync(folder).filter((file) => file.endsWith('.avsc')).map((file) => {
-    const schema = JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as AvroSchema
-    const parts = file.split('.')
-    return { record: parts[0] ?? '', fingerprint: fingerprintOf(canonicalForm(schema)), type: compile(schema), isPresent: parts.length === 2 }
-  })
-}
+const confluentHeaderBytes = 5
 
 /** How one kind of record is framed, written and read; the only place that knows. */
 export type Wire = {
-  /** Avro's single-object encoding. `sizeHint`: bytes it will probably take. */
+  /** `sizeHint`: bytes it will probably take; a good one saves writing it twice. */
   write(value: object, sizeHint: number): Buffer
-  /** @throws RecordError */
+  /** Bytes in the result are views of `bytes`. @throws RecordError */
   read(bytes: Buffer): object
+}
+
+/**
+ * Loaded once, when first imported. `delivery.avsc` is written today; `delivery.<n>.avsc` was written by a release and stays
+ * readable, and stays in the folder.
+ */
+const released: readonly CompiledSchema[] = loadSchemas(new URL('../../schemas/', import.meta.url)).map(compile)
+
+export function loadSchemas(folder: URL): SchemaSource[] {
+  return readdirSync(folder).filter((file) => file.endsWith('.avsc')).map((file) => {
+    const parts = file.split('.')
+    return { record: parts[0] ?? '', isPresent: parts.length === 2, schema: JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as unknown }
+  })
 }
 
 /** @param record the file name in `schemas/` without its ending, such as `delivery` */
 export function wireOf(record: string): Wire {
-  const present = released.find((one) => one.record === record && one.isPresent)
+  return createWire(record, released)
+}
+
+/** Writes the present schema of a record and reads every one of it in `schemas`. */
+export function createWire(record: string, schemas: readonly CompiledSchema[]): Wire {
+  const present = schemas.find((one) => one.record === record && one.isPresent)
   if (!present) throw new Error(`schemas/${record}.avsc is missing`)
   const { type } = present
-  const header = Buffer.alloc(headerBytes)
-  header.writeUInt16BE(singleObjectMarker)
-  header.writeBigUInt64LE(present.fingerprint, 2)
-  const resolvers = new Map<bigint, AvroResolver | undefined>([[present.fingerprint, undefined]])
+  const header = singleObjectHeader(present.fingerprint)
+  const resolverOf = createResolvers(present, schemas)
 
-  function resolverOf(fingerprint: bigint): AvroResolver | undefined {
-    if (resolvers.has(fingerprint)) return resolvers.get(fingerprint)
-    const writer = byFingerprint.get(fingerprint)
-    if (!writer) throw new RecordError('unknown_schema', `the ${record} has a schema with fingerprint ${fingerprint.toString(16)}: it was written by a newer posthouse`)
-    if (writer.record !== record) throw new RecordError('unreadable', `it is a record of kind ${writer.record}, not ${record}`)
-    const resolver = type.createResolver(writer.type)
-    resolvers.set(fingerprint, resolver)
-    return resolver
+  function findResolver(fingerprint: bigint): Resolver {
+    let resolver: Resolver | null
+    try {
+      resolver = resolverOf(fingerprint)
+    } catch (error) {
+      throw unreadable(record, error)
+    }
+    if (resolver !== null) return resolver
+    const hex = fingerprint.toString(16).padStart(16, '0')
+    throw new RecordError('unknown_schema', `the ${record} was written by a newer posthouse (schema fingerprint ${hex}): upgrade this one`)
+  }
+
+  function read(bytes: Buffer, at: number, resolver: Resolver): object {
+    let decoded: { value: unknown; offset: number }
+    try {
+      decoded = type.decode(bytes, at, resolver)
+    } catch (error) {
+      throw unreadable(record, error)
+    }
+    if (decoded.offset !== bytes.length) {
+      throw new RecordError('unreadable', `the ${record} ${decoded.offset < 0 ? 'is cut short' : `has ${bytes.length - decoded.offset} bytes too many`}`)
+    }
+    return decoded.value as object
   }
 
   return {
     write(value, sizeHint) {
-      let buffer = Buffer.allocUnsafe(headerBytes + sizeHint)
-      let end = type.encode(value, buffer, headerBytes)
+      let buffer = Buffer.allocUnsafe(singleObjectHeaderBytes + sizeHint)
+      let end = type.encode(value, buffer, singleObjectHeaderBytes)
       if (end < 0) {
+        // The hint was too small, by this much.
         buffer = Buffer.allocUnsafe(buffer.length - end)
-        end = type.encode(value, buffer, headerBytes)
+        end = type.encode(value, buffer, singleObjectHeaderBytes)
       }
       header.copy(buffer)
       return buffer.subarray(0, end)
     },
 
     read(bytes) {
-      if (bytes[0] === confluentMarker && bytes.length >= 5) {
-        throw new RecordError('unknown_schema', `the ${record} was written with a schema registry, which this process does not use`)
+      const fingerprint = singleObjectFingerprint(bytes)
+      if (fingerprint !== null) return read(bytes, singleObjectHeaderBytes, findResolver(fingerprint))
+      if (bytes[0] === confluentMarker && bytes.length >= confluentHeaderBytes) {
+        throw new RecordError('unknown_schema', `the ${record} was written with a schema registry: set SCHEMA_REGISTRY_URL to read it`)
       }
-      if (bytes.length < headerBytes || bytes.readUInt16BE(0) !== singleObjectMarker) {
-        throw new RecordError('unreadable', `it is not a ${record} in Avro's single-object encoding (${bytes.length} bytes)`)
-      }
-      const resolver = resolverOf(bytes.readBigUInt64LE(2))
-      try {
-        return type.fromBuffer(bytes.subarray(headerBytes), resolver) as object
-      } catch (error) {
-        throw new RecordError('unreadable', `the ${record} cannot be decoded: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
-      }
+      throw new RecordError('unreadable', `it is no ${record} in Avro's single-object encoding (${bytes.length} bytes)`)
     },
   }
 }
 
-/** Schemas of a record that may be read, for those who register or list them. */
-export const knownFingerprints = (record: string): bigint[] => released.filter((one) => one.record === record).map(({ fingerprint }) => fingerprint)
+function unreadable(record: string, cause: unknown): RecordError {
+  return new RecordError('unreadable', `the ${record} cannot be decoded: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+}
