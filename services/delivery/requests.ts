@@ -41,10 +41,11 @@ export function createRequests(options: {
         const headers = attemptHeaders({
           subscription, delivery, attempt: delivery.attemptsMade + 1, sentAt: Date.now(), version, replay: delivery.replay,
         })
-        return await options.http.post({
+        const { outcome, durationMs } = await options.http.post({
           url: subscription.url, headers, body: delivery.body, deadlineMs: policy.timeoutMs,
           excerptBytes: options.keepsExcerpt ? excerptBytes : 0, readLimitBytes,
         })
+        return { outcome, durationMs: Math.round(durationMs) }
       } catch (error) {
         options.log.error('an attempt could not be made by a fault of ours', { delivery: delivery.id, subscription: subscription.id, error })
         return { outcome: { kind: 'failure', error: 'internal', phase: 'before_send', detail: 'a fault of posthouse' }, durationMs: 0 }

@@ -171,7 +171,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   async function attempt(job: Job, subscription: StoredSubscription, endpoint: Endpoint, request: number): Promise<void> {
     const policy = requests.policyOf(subscription)
-    const startedAt = now()
+    const startedAt = Math.round(now())
     const { outcome, durationMs } = await requests.post(job.delivery, subscription, policy)
     inFlight -= 1
     const failureClass = classify(outcome, policy.statusClasses)
@@ -183,7 +183,7 @@ export function createWorker(options: WorkerOptions): Worker {
         error: failureClass === 'delivered' ? null : failureCode(outcome),
       })
     }
-    const endedAt = now()
+    const endedAt = Math.ceil(now())
     const decision = decide({
       delivery: job.delivery, outcome, policy, health: endpoint.history.score(endedAt), startedAt, durationMs, endedAt,
       localFailures: job.localFailures, internalFailures: job.internalFailures,

@@ -17,7 +17,12 @@ export type ConsumerHandlers = {
   /** Start nothing new, let what is nearly through finish, write what the next owner must know. The commit follows it. */
   beforeJoin?(): Promise<void>
   /** After the join and before the first fetch. Starting is allowed again once this has returned. */
-  afterJoin?(change: { readonly gained: readonly TopicPartition[]; readonly lost: readonly TopicPartition[] }): Promise<void>
+  afterJoin?(change: {
+    readonly gained: readonly TopicPartition[]
+    readonly lost: readonly TopicPartition[]
+    /** Partitions of each topic in all. */
+    readonly counts: ReadonlyMap<string, number>
+  }): Promise<void>
   /** Partitions that were taken away; their leases are no longer held. */
   onLost?(partitions: readonly TopicPartition[]): void
   /** The consumer is dead for good: the process must end. */
@@ -210,7 +215,8 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
     }
     pausedCount = 0
     joined.resume(joined.paused())
-    await heartbeating(joined, handlers.afterJoin?.({ gained, lost: lost.map(({ topic, partition }) => ({ topic, partition })) }))
+    const counts = new Map(topics.map((topic) => [topic, joined.cluster.findTopicPartitionMetadata(topic).length]))
+    await heartbeating(joined, handlers.afterJoin?.({ gained, lost: lost.map(({ topic, partition }) => ({ topic, partition })), counts }))
     committer?.stop()
     committer = createCommitter({
       group: joined, windows: () => windows.values(), log: connection.log, intervalMs: options.commitIntervalMs ?? 100,
