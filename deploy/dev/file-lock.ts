@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { link, readFile, rm, writeFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { identify, isAlive, type ProcessIdentity } from './process-identity.ts'
@@ -22,7 +23,7 @@ export async function withFileLock<Result>(file: string, work: () => Promise<Res
 
 async function tryLock(file: string): Promise<boolean> {
   // Linked into place when whole, so that a lock never lies there without saying whose it is.
-  const own = `${file}.${process.pid}`
+  const own = `${file}.${randomUUID()}`
   try {
     await writeFile(own, JSON.stringify(identify(process.pid)))
     await link(own, file)

@@ -67,12 +67,18 @@ export async function ensureFormatted({ path, data }: DataFolder, format: (into:
   await rm(partial, { recursive: true, force: true })
   await mkdir(partial, { recursive: true })
   try {
-    await format(partial, randomBytes(16).toString('base64url'))
+    await format(partial, newClusterId())
     await rm(data, { recursive: true, force: true })
     await rename(partial, data)
   } finally {
     await rm(partial, { recursive: true, force: true })
   }
+}
+
+/** 16 random bytes in base64url; never with a leading `-`, which Kafka's tools would take for an option (nor does Kafka make such ones). */
+export function newClusterId(bytes = randomBytes(16)): string {
+  const [first = 0, ...others] = bytes
+  return Buffer.from([first & 0x7f, ...others]).toString('base64url')
 }
 
 async function readJson<Value>(file: string): Promise<Value | null> {

@@ -104,19 +104,19 @@ function java(libs: string, main: string, args: readonly string[], cwd: string, 
 async function format(libs: string, into: string, clusterId: string, properties: string): Promise<void> {
   const file = join(into, '..', 'format.properties')
   await writeFile(file, properties)
-  const lines: string[] = []
-  const tool = await java(libs, 'kafka.tools.StorageTool', ['format', '-t', clusterId, '-c', file], into, (line) => lines.push(line))
+  const words = lastWords()
+  const tool = await java(libs, 'kafka.tools.StorageTool', ['format', '-t', clusterId, '-c', file], into, words.add)
   const ended = await tool.ended
   await rm(file)
-  if (ended.code !== 0) throw new Error(`Kafka could not format ${into} (${describeEnd(ended)}):\n${lines.slice(-10).join('\n')}`)
+  if (ended.code !== 0) throw new Error(`Kafka could not format ${into} (${describeEnd(ended)}):\n${words.text()}`)
 }
 
 async function startBroker(
   libs: string, folder: DataFolder, { brokerPort }: BrokerListeners, onLog: ((line: string) => void) | undefined,
 ): Promise<LocalKafka> {
-  const lastLines: string[] = []
+  const words = lastWords()
   const broker = await java(libs, 'kafka.Kafka', [folder.propertiesFile], folder.path, (line) => {
-    if (lastLines.push(line) > 30) lastLines.shift()
+    words.add(line)
     onLog?.(line)
   })
   await recordBroker(folder, broker.pid)
@@ -130,7 +130,7 @@ async function startBroker(
     }
     const what = broker.hasEnded() ? `ended at once with ${describeEnd(await broker.ended)}` : `did not serve within ${readyDeadlineMs} ms`
     await stop()
-    throw new Error(`Kafka ${what} (folder ${folder.path}). Its last lines:\n${lastLines.join('\n')}`)
+    throw new Error(`Kafka ${what} (folder ${folder.path}). Its last lines:\n${words.text()}`)
   }
   return {
     brokers, port: brokerPort, pid: broker.pid, ended: broker.ended, stop,
@@ -138,6 +138,17 @@ async function startBroker(
       broker.signal('SIGKILL')
       await broker.ended
     },
+  }
+}
+
+/** The last lines of a Java program that say something: without the frames of stack traces, which would push them out. */
+function lastWords(): { readonly add: (line: string) => void; readonly text: () => string } {
+  const lines: string[] = []
+  return {
+    add: (line) => {
+      if (!line.startsWith('\tat ') && lines.push(line) > 30) lines.shift()
+    },
+    text: () => lines.join('\n'),
   }
 }
 
