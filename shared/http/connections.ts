@@ -39,7 +39,6 @@ export function createConnections(options: ConnectionsOptions) {
   const origins = new Map<string, Origin>()
   let uses = 0
   let sockets = 0
-  let isClosed = false
   let onLastSocketClosed: (() => void) | null = null
 
   const touchOrigin = (url: string): Origin => {
@@ -140,7 +139,7 @@ export function createConnections(options: ConnectionsOptions) {
     release: (pooled: PooledConnection): void => {
       const { origin, connection } = pooled
       origin.busy -= 1
-      if (isClosed || performance.now() - connection.openedAt > options.socketMaxAgeMs) closeConnection(connection)
+      if (performance.now() - connection.openedAt > options.socketMaxAgeMs) closeConnection(connection)
       else origin.idle.push(pooled)
       afterLeaving(origin)
     },
@@ -164,7 +163,6 @@ export function createConnections(options: ConnectionsOptions) {
 
     /** Closes what is idle; what is busy must be released or discarded. Resolves when every socket is closed. */
     close: (): Promise<void> => {
-      isClosed = true
       for (const origin of origins.values()) closeIdle(origin)
       return new Promise((resolve) => {
         onLastSocketClosed = resolve

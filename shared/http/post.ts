@@ -118,8 +118,6 @@ export class Post implements Dispatcher.DispatchHandler {
     if (status >= 100 && status <= 199) return
     this.status = status
     this.responseHeaders = headers
-    // undici takes what is below 100 for interim and would go on waiting.
-    if (status < 100) this.settleAndDiscard(this.response()!)
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {

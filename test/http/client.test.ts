@@ -114,6 +114,29 @@ test('an abort ends what runs as shutting_down, whatever it waits for', async (t
   assert.equal(http.stats().origins, 0)
 })
 
+test('a request aborted before it was written to the socket it was given is never sent', async (t) => {
+  const receiver = await receiverFor(t)
+  const http = clientFor(t)
+  await http.post(request(receiver.url))
+  const abort = new AbortController()
+  const running = http.post(request(receiver.url, { signal: abort.signal }))
+  abort.abort()
+  assert.equal(shortOutcome(await running), 'shutting_down/before_send')
+  await untilNoSockets(http)
+  // A connection made for it would be the second of three.
+  await http.post(request(receiver.url))
+  assert.deepEqual([receiver.requests.length, receiver.accepted()], [2, 2])
+})
+
+test('attempts leave no timers behind', async (t) => {
+  const receiver = await receiverFor(t)
+  const http = clientFor(t)
+  const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
+  const before = timers()
+  for (let number = 0; number < 20; number += 1) await http.post(request(receiver.url, { deadlineMs: 60_000 }))
+  assert.ok(timers() < before + 20, `${timers() - before} more timers`)
+})
+
 test('an abort after the status was read leaves the response standing', async (t) => {
   const abort = new AbortController()
   const { attempted } = await attemptAt(t, {

@@ -85,7 +85,8 @@ for (const row of heldToTheDeadline) {
   test(`deadline: a receiver that ${row.name}`, async (t) => {
     const deadlineMs = 400
     const receiver = await receiverFor(t, row.behaviour)
-    const http = clientFor(t)
+    // Far off, so that a socket that is still connecting is closed by the deadline or not at all.
+    const http = clientFor(t, { connectTimeoutMs: 60_000 })
     const url = row.name.includes('TLS') ? receiver.url.replace('http:', 'https:') : receiver.url
     const attempted = await http.post(request(url, { ...row.changes, deadlineMs }))
     assert.equal(shortOutcome(attempted), row.expected)
@@ -97,7 +98,7 @@ for (const row of heldToTheDeadline) {
 }
 
 test('deadline: a look-up that never returns', async (t) => {
-  const http = clientFor(t, { lookup: () => {} })
+  const http = clientFor(t, { lookup: () => {}, connectTimeoutMs: 60_000 })
   const attempted = await http.post(request('http://hooks.example/in', { deadlineMs: 300 }))
   assert.equal(shortOutcome(attempted), 'connect_timeout/before_send')
   assert.ok(attempted.durationMs < 300 + slackMs)
@@ -246,6 +247,14 @@ test('a gzip bomb is not decompressed', async (t) => {
   assert.ok(Buffer.byteLength(excerptIn(attempted) ?? '') <= 1024)
   assert.ok(excerptIn(attempted)?.startsWith('\u001f\ufffd\b'))
   await untilNoSockets(http)
+})
+
+test('a body that looks like 100 Continue is a body', async (t) => {
+  const { attempted } = await attemptAt(t, onRequest((socket) => {
+    socket.write('HTTP/1.1 422 No\r\nContent-Length: 25\r\n\r\n')
+    setTimeout(() => socket.write('HTTP/1.1 100 Continue\r\n\r\n'), 20)
+  }))
+  assert.equal(excerptIn(attempted), 'HTTP/1.1 100 Continue\r\n\r\n')
 })
 
 test('a closed port is connect_refused, before anything was sent', async (t) => {

@@ -26,6 +26,16 @@ test('a keep-alive socket is used again', async (t) => {
   assert.deepEqual(http.stats(), { sockets: 1, origins: 1 })
 })
 
+test('a server that says it closes: the next request, made at once, is on a socket of its own', async (t) => {
+  const receiver = await receiverFor(t, { onRequest: (socket) => void socket.end(response(200, { headers: ['Connection: close'] })) })
+  const http = clientFor(t)
+  for (let number = 0; number < 10; number += 1) {
+    const attempted = await http.post(request(receiver.url))
+    assert.deepEqual([shortOutcome(attempted), attempted.reusedSocket, attempted.redone], ['status:200', false, false])
+  }
+  assert.deepEqual([receiver.requests.length, receiver.accepted()], [10, 10])
+})
+
 test('a server that closes right after each answer: every request succeeds', async (t) => {
   const receiver = await receiverFor(t, { onRequest: (socket) => void socket.end(response(200)) })
   const http = clientFor(t)
