@@ -1,33 +1,46 @@
-import type { DeadLetter } from '../domain/delivery.ts'
+import { cutUtf8 } from '../domain/attempt-history.ts'
+import type { DeadLetter, Delivery } from '../domain/delivery.ts'
 import { encodeDeadLetter } from './dead-letter-codec.ts'
 
 /** Room for the value beside key and headers in a record of Kafka's default limit (max.message.bytes 1,048,588). */
 const defaultMaxBytes = 1_000_000
+const shortExcerptBytes = 128
 
-/** Each takes more away than the one before; what was taken is said in the record. The body is never touched. */
-const steps: readonly { readonly said: string; readonly shorten: (deadLetter: DeadLetter) => DeadLetter }[] = [
-  { said: 'excerpts', shorten: (one) => withAttempts(one, one.delivery.attempts.map((attempt) => ({ ...attempt, excerpt: null }))) },
-  { said: 'excerpts, all attempts but the last', shorten: (one) => withAttempts(one, one.delivery.attempts.slice(-1).map((attempt) => ({ ...attempt, excerpt: null }))) },
-  {
-    said: 'excerpts, all attempts but the last, the subscription',
-    shorten: (one) => ({ ...withAttempts(one, one.delivery.attempts.slice(-1).map((attempt) => ({ ...attempt, excerpt: null }))), subscription: null }),
-  },
-  {
-    said: 'excerpts, all attempts but the last, the subscription, source headers',
-    shorten: (one) => ({ ...one, subscription: null, delivery: { ...one.delivery, attempts: [], sourceHeaders: [] } }),
-  },
+type Step = { readonly said: string; readonly shorten: (deadLetter: DeadLetter) => DeadLetter }
+
+/** Taken one after another until it fits; what was taken is said in the record. Never the body: what replay sends must be whole. */
+const steps: readonly Step[] = [
+  { said: 'excerpts cut', shorten: (one) => withExcerpts(one, (excerpt) => cutUtf8(excerpt, shortExcerptBytes)) },
+  { said: 'no excerpts', shorten: (one) => withExcerpts(one, () => null) },
+  { said: 'last attempt only', shorten: (one) => withDelivery(one, { attempts: one.delivery.attempts.slice(-1) }) },
+  { said: 'no subscription', shorten: (one) => ({ ...one, subscription: null }) },
+  { said: 'no source headers', shorten: (one) => withDelivery(one, { sourceHeaders: [] }) },
+  { said: 'no source key', shorten: (one) => withDelivery(one, { sourceKey: null }) },
 ]
 
-/** Shortens a dead letter until its value takes at most `maxBytes`, excerpts first. */
+/**
+ * Shortens a dead letter until its value takes at most `maxBytes`: excerpts first, then the history, the subscription, and only at
+ * last what the source record brought along. Within the limits of the door (512 KiB of body, 640 KiB with key and headers) the
+ * source headers are always kept.
+ */
 export function fitDeadLetter(deadLetter: DeadLetter, maxBytes = defaultMaxBytes): DeadLetter {
-  if (encodeDeadLetter(deadLetter).length <= maxBytes) return deadLetter
-  let shortened = deadLetter
-  for (const { said, shorten } of steps) {
-    shortened = { ...shorten(deadLetter), shortened: said }
-    if (encodeDeadLetter(shortened).length <= maxBytes) break
+  let fitted = deadLetter
+  const said: string[] = []
+  for (const step of steps) {
+    if (encodeDeadLetter(fitted).length <= maxBytes) return fitted
+    said.push(step.said)
+    fitted = { ...step.shorten(fitted), shortened: said.join(', ') }
   }
-  return shortened
+  return fitted
 }
 
-const withAttempts = (deadLetter: DeadLetter, attempts: DeadLetter['delivery']['attempts']): DeadLetter =>
-  ({ ...deadLetter, delivery: { ...deadLetter.delivery, attempts } })
+function withDelivery(deadLetter: DeadLetter, changed: Partial<Delivery>): DeadLetter {
+  return { ...deadLetter, delivery: { ...deadLetter.delivery, ...changed } }
+}
+
+function withExcerpts(deadLetter: DeadLetter, shorten: (excerpt: string) => string | null): DeadLetter {
+  const attempts = deadLetter.delivery.attempts.map((attempt) => (
+    attempt.excerpt === null ? attempt : { ...attempt, excerpt: shorten(attempt.excerpt) }
+  ))
+  return withDelivery(deadLetter, { attempts })
+}

@@ -1,5 +1,6 @@
 import { healthBands, type EndpointHealth } from '../domain/health.ts'
 import { oneOf } from './checks.ts'
+import { RecordError } from './record-error.ts'
 import { wireOf } from './wire.ts'
 
 const wire = wireOf('endpoint-health')
@@ -11,5 +12,7 @@ export const encodeEndpointHealth = (health: EndpointHealth): Buffer => wire.wri
 export function decodeEndpointHealth(bytes: Buffer): EndpointHealth {
   const health = wire.read(bytes) as EndpointHealth
   oneOf(healthBands, health.band, 'band')
+  const rate = health.throttleRatePerSecond
+  if (rate !== null && !(rate >= 0 && rate < Infinity)) throw new RecordError('unreadable', `its throttle rate is ${rate}`)
   return health
 }

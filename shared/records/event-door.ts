@@ -1,128 +1,111 @@
 import { isUtf8 } from 'node:buffer'
+import type { RecordHeader } from '../domain/delivery.ts'
 import { checkEventType, maxBodyAndHeadersBytes, maxBodyBytes, type Event } from '../domain/event.ts'
-import { fieldText, scalarOf } from './json-fields.ts'
-import { isRecordError } from './record-error.ts'
-import { lastValue } from './record-headers.ts'
+import { readEventValue, refused, type EventValue, type RejectReason, type Refused } from './event-value.ts'
+import type { FieldValue } from './json-fields.ts'
 import type { SourceRecord } from './rejected.ts'
-import { wireOf } from './wire.ts'
 
-/** Where id, type and tenant of a JSON event are found. Field names are top-level names or dotted paths. */
+/** Where id, type and tenant of a JSON event are found: top-level names or, where there are none such, paths joined by dots. */
 export type DoorOptions = {
   readonly idField: string
   readonly tenantField: string
+  /** Of every event that names no type in a header. */
   readonly type: { readonly kind: 'field'; readonly name: string } | { readonly kind: 'constant'; readonly value: string } | { readonly kind: 'topic' }
+  /** False: source headers are read but not carried along. */
+  readonly keepHeaders?: boolean
 }
 
 export type InputRecord = SourceRecord & { readonly timestamp: number }
 
-export const rejectReasons = [
-  'too_large', 'not_utf8', 'byte_order_mark', 'not_json', 'no_id', 'no_type', 'bad_type', 'unknown_schema', 'unreadable_avro',
-] as const
-export type RejectReason = (typeof rejectReasons)[number]
-
 export type AtTheDoor =
   | { readonly kind: 'event'; readonly event: Event }
   /** A null value says nothing to deliver. */
-  | { readonly kind: 'skipped' }
+  | { readonly kind: 'skipped'; readonly reason: 'null_value' }
   | { readonly kind: 'rejected'; readonly reason: RejectReason; readonly detail: string }
+  /** Not bad data: it may be readable later (a schema registry is away). The partition waits. */
+  | { readonly kind: 'wait'; readonly reason: string }
 
-type AvroEvent = { readonly id: string; readonly type: string; readonly created: number; readonly tenant: string | null; readonly data: string }
-type Read = { readonly id: string | null; readonly type: string | null; readonly tenant: string | null; readonly body: Buffer }
-type Refused = { readonly reason: RejectReason; readonly detail: string }
-
-const avroEvent = wireOf('event')
-const maxIdCharacters = 1024
+/** Ids and tenants are carried in every record of a delivery, which must fit; characters. */
+const maxIdLength = 1024
+const maxTenantLength = 256
+/** What a header costs beside its name and value, at most, in our records; bytes. */
+const headerOverheadBytes = 10
 
 /**
  * The door from a record of an events topic to an event: here bytes become types, and nothing behind it parses the body again.
- * The first bytes choose the decoder; CloudEvents headers (`ce_id`, `ce_type`, `ce_source`: Kafka binding, binary mode) or `event-id`,
- * `event-type`, `event-tenant` win over fields. Never throws for what a record holds.
+ * CloudEvents headers (`ce_id`, `ce_type`, `ce_source`: Kafka binding, binary mode) or else `event-id`, `event-type`, `event-tenant`
+ * win over fields; an empty header counts as none, of repeated ones the last counts. The body is JSON text whatever the headers say.
+ * Never throws for what a record holds.
  */
 export function readEvent(record: InputRecord, options: DoorOptions): AtTheDoor {
-  const { value, headers } = record
-  if (value === null) return { kind: 'skipped' }
-  const headersBytes = headers.reduce((sum, header) => sum + header.name.length + header.value.length, 0)
-  const read = readValue(value, options, record.topic)
-  if ('reason' in read) return { kind: 'rejected', ...read }
-  if (read.body.length > maxBodyBytes) return rejected('too_large', `the body has ${read.body.length} bytes, the limit is ${maxBodyBytes}`)
-  if (read.body.length + headersBytes > maxBodyAndHeadersBytes) {
-    return rejected('too_large', `body and headers have ${read.body.length + headersBytes} bytes, the limit is ${maxBodyAndHeadersBytes}`)
+  if (record.value === null) return { kind: 'skipped', reason: 'null_value' }
+  const value = readEventValue(record.value)
+  if ('reason' in value) return { kind: 'rejected', ...value }
+  const event = toEvent(record, value, options)
+  return 'reason' in event ? { kind: 'rejected', ...event } : { kind: 'event', event }
+}
+
+function toEvent(record: InputRecord, value: EventValue, options: DoorOptions): Event | Refused {
+  const { headers, topic } = record
+  const wrongHeader = headers.find(({ name, value: bytes }) => ownHeaders.has(name) && !isUtf8(bytes))
+  if (wrongHeader) return refused('bad_header', `the header ${wrongHeader.name} is not UTF-8`)
+
+  const id = headerText(headers, 'ce_id', 'event-id') ?? fieldText(value.own?.id ?? value.field(options.idField))
+  if (id === null || id === '') return refused('no_id', `there is no id in the headers ce_id and event-id nor in the field ${options.idField}`)
+  if (id === undefined) return refused('bad_id', 'the id is neither a string nor a number')
+  if (id.length > maxIdLength) return refused('bad_id', `the id has ${id.length} characters, the limit is ${maxIdLength}`)
+
+  const type = headerText(headers, 'ce_type', 'event-type') ?? typeWithoutHeader(value, options, topic)
+  if (type === null) return refused('no_type', 'there is no type in the headers ce_type and event-type nor in the value')
+  if (type === undefined) return refused('bad_type', 'the type is neither a string nor a number')
+  const wrongType = checkEventType(type)
+  if (wrongType !== null) return refused('bad_type', wrongType)
+
+  const tenant = headerText(headers, 'event-tenant') ?? fieldText(value.own?.tenant ?? value.field(options.tenantField))
+  // An event whose tenant is not understood must not pass for one without a tenant.
+  if (tenant === undefined) return refused('bad_tenant', 'the tenant is neither a string nor a number')
+  if (tenant === '' || (tenant !== null && tenant.length > maxTenantLength)) {
+    return refused('bad_tenant', `the tenant has ${tenant.length} characters: 1 to ${maxTenantLength} are allowed`)
   }
 
-  const id = headerOf(record, 'ce_id', 'event-id') ?? read.id
-  const type = headerOf(record, 'ce_type', 'event-type') ?? read.type
-  if (id === null || id === '') return rejected('no_id', `no id in the headers ce_id or event-id, nor in the field ${options.idField}`)
-  if (id.length > maxIdCharacters) return rejected('no_id', `the id has ${id.length} characters, the limit is ${maxIdCharacters}`)
-  if (type === null || type === '') return rejected('no_type', 'no type in the headers ce_type or event-type, nor in the value')
-  const wrong = checkEventType(type)
-  if (wrong !== null) return rejected('bad_type', wrong)
-
+  const body = value.bodyOf(id, type)
+  const sourceHeaders = options.keepHeaders === false ? [] : headers
+  const tooLarge = checkSizes(body, record.key, sourceHeaders)
+  if (tooLarge !== null) return tooLarge
   return {
-    kind: 'event',
-    event: {
-      id, type,
-      tenant: headerOf(record, 'event-tenant') ?? read.tenant,
-      source: headerOf(record, 'ce_source') ?? record.topic,
-      body: read.body,
-      origin: { topic: record.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp },
-      sourceKey: record.key,
-      sourceHeaders: record.headers,
-    },
+    id, type, tenant, source: headerText(headers, 'ce_source') ?? topic, body,
+    origin: { topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp },
+    sourceKey: record.key, sourceHeaders,
   }
 }
 
-function readValue(value: Buffer, options: DoorOptions, topic: string): Read | Refused {
-  if (value[0] === 0x00) return { reason: 'unknown_schema', detail: 'the value is in Confluent\'s wire format and no schema registry is configured' }
-  if (value[0] === 0xc3 && value[1] === 0x01) return readAvro(value)
-  if (value.length > maxBodyBytes) return { reason: 'too_large', detail: `the value has ${value.length} bytes, the limit is ${maxBodyBytes}` }
-  const text = jsonTextOf(value)
-  if (typeof text !== 'string') return text
-  const field = (name: string): string | null => scalarOf(fieldText(text, name.split('.')))
-  const { type } = options
-  return {
-    id: field(options.idField),
-    type: type.kind === 'field' ? field(type.name) : type.kind === 'constant' ? type.value : topic,
-    tenant: field(options.tenantField),
-    body: value,
-  }
-}
+const ownHeaders: ReadonlySet<string> = new Set(['ce_id', 'ce_type', 'ce_source', 'event-id', 'event-type', 'event-tenant'])
 
-function jsonTextOf(value: Buffer): string | Refused {
-  if (value[0] === 0xef && value[1] === 0xbb && value[2] === 0xbf) {
-    return { reason: 'byte_order_mark', detail: 'the value begins with a byte order mark, which JSON text must not have (RFC 8259 section 8.1)' }
-  }
-  if (!isUtf8(value)) return { reason: 'not_utf8', detail: 'the value is not UTF-8 (RFC 8259 section 8.1)' }
-  const text = value.toString('utf8')
-  return isJson(text) ? text : { reason: 'not_json', detail: `the value is not JSON text (${value.length} bytes)` }
-}
-
-function readAvro(value: Buffer): Read | Refused {
-  try {
-    const { id, type, created, tenant, data } = avroEvent.read(value) as AvroEvent
-    if (!isJson(data)) return { reason: 'not_json', detail: 'the field data is not JSON text' }
-    const head = `{"id":${JSON.stringify(id)},"type":${JSON.stringify(type)},"created":${created},"data":`
-    return { id, type, tenant, body: Buffer.from(`${head}${data}}`) }
-  } catch (error) {
-    if (!isRecordError(error)) throw error
-    return { reason: error.kind === 'unknown_schema' ? 'unknown_schema' : 'unreadable_avro', detail: error.message }
-  }
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
-
-function headerOf(record: InputRecord, ...names: readonly string[]): string | null {
+/** The last header of the first name that has one; null where all are absent or empty. */
+function headerText(headers: readonly RecordHeader[], ...names: readonly string[]): string | null {
   for (const name of names) {
-    const value = lastValue(record.headers, name)
-    if (value !== null && value !== '') return value
+    const value = headers.findLast((header) => header.name === name)?.value
+    if (value && value.length > 0) return value.toString('utf8')
   }
   return null
 }
 
-const rejected = (reason: RejectReason, detail: string): AtTheDoor => ({ kind: 'rejected', reason, detail })
+/** null: absent; undefined: there, but no text. */
+function fieldText(field: FieldValue): string | null | undefined {
+  if (field.kind === 'text') return field.text
+  return field.kind === 'none' ? null : undefined
+}
+
+function typeWithoutHeader(value: EventValue, { type }: DoorOptions, topic: string): string | null | undefined {
+  if (type.kind === 'constant') return type.value
+  return type.kind === 'topic' ? topic : fieldText(value.own?.type ?? value.field(type.name))
+}
+
+/** Key and headers count too: they are kept in every record of the delivery, and Kafka takes none above about 1 MB. */
+function checkSizes(body: Buffer, key: Buffer | null, headers: readonly RecordHeader[]): Refused | null {
+  if (body.length > maxBodyBytes) return refused('too_large', `the body has ${body.length} bytes, the limit is ${maxBodyBytes}`)
+  let bytes = body.length + (key?.length ?? 0)
+  for (const { name, value } of headers) bytes += Buffer.byteLength(name) + value.length + headerOverheadBytes
+  if (bytes <= maxBodyAndHeadersBytes) return null
+  return refused('too_large', `body, key and headers have ${bytes} bytes, the limit is ${maxBodyAndHeadersBytes}`)
+}
