@@ -1,6 +1,9 @@
 import { formatDuration } from '../domain/duration.ts'
+import { maxTotalMs } from '../domain/policy-check.ts'
+import { worstCaseMs } from '../domain/policy.ts'
+import { defaultPolicyOf } from './default-policy.ts'
 import type { Report } from './files.ts'
-import { longestDeliveryMs, type Values } from './settings.ts'
+import type { Values } from './settings.ts'
 
 /** Settings that are right one by one and wrong together (`report`), or allowed but risky (`warn`). */
 export const checkTogether = (values: Values, report: Report, warn: Report): void => {
@@ -27,21 +30,6 @@ const checkTiers = ({ tiers, servedTiers }: Values, report: Report, warn: Report
   }
 }
 
-/** The longest a delivery can take from its first attempt to its last, by these settings, in ms. */
-const longestRetryingMs = (values: Values): number => {
-  const { retryStrategy, retrySchedule, retryMax, retryAdaptive, retryJitter, attemptTimeout } = values
-  const maxAttempts = values.retryMaxAttempts ?? retrySchedule.length + 1
-  const adaptive = retryAdaptive ?? retryStrategy === 'exponential'
-  const stretch = (adaptive ? 2 : 1) * (retryJitter === 'additive' ? 1.1 : 1)
-  let totalMs = maxAttempts * attemptTimeout
-  for (let attempt = 1; attempt < maxAttempts; attempt++) {
-    totalMs += retryStrategy === 'standard'
-      ? (retrySchedule[attempt - 1] ?? 0) * stretch
-      : Math.min(values.retryBase * 2 ** (attempt - 1) * stretch, retryMax)
-  }
-  return totalMs
-}
-
 const checkRetries = (values: Values, report: Report, warn: Report): void => {
   const { retryStrategy, retrySchedule, retryMaxAttempts, retryBase, retryMax, deliveryExpiry } = values
   if (retryStrategy === 'standard' && retryMaxAttempts !== null && retryMaxAttempts > retrySchedule.length + 1) {
@@ -51,9 +39,9 @@ const checkRetries = (values: Values, report: Report, warn: Report): void => {
   if (retryBase > retryMax) {
     report(`POSTHOUSE_RETRY_BASE (${formatDuration(retryBase)}) is longer than POSTHOUSE_RETRY_MAX (${formatDuration(retryMax)}): the first wait cannot be longer than the longest`)
   }
-  const longestMs = longestRetryingMs(values)
+  const longestMs = worstCaseMs(defaultPolicyOf(values))
   const inDays = `${(longestMs / 86_400_000).toFixed(1)} days`
-  if (longestMs > longestDeliveryMs) {
+  if (longestMs > maxTotalMs) {
     report(`the retries of the default policy may take ${inDays}, more than the 14 days topics have room for: shorten POSTHOUSE_RETRY_SCHEDULE, POSTHOUSE_RETRY_MAX or POSTHOUSE_RETRY_MAX_ATTEMPTS`)
   } else if (longestMs > deliveryExpiry) {
     warn(`the retries of the default policy may take ${inDays}, but deliveries are given up after POSTHOUSE_DELIVERY_EXPIRY (${formatDuration(deliveryExpiry)}): the last attempts may never be made`)

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
-import type { JitterKind } from '../domain/policy.ts'
+import type { Policy } from '../domain/policy.ts'
 import { checkTogether } from './checks.ts'
+import { defaultPolicyOf } from './default-policy.ts'
 import { readAuthorities, type ReadText, type Report } from './files.ts'
 import { kafkaSettings, type KafkaSettings } from './kafka-settings.ts'
 import { unknownNames } from './names.ts'
@@ -29,17 +30,8 @@ export type Config = {
     /** Where the type of an event comes from that names none in a header. */
     readonly type: { readonly kind: 'field'; readonly name: string } | { readonly kind: 'constant'; readonly value: string } | { readonly kind: 'topic' }
   }
-  /** What a subscription gets that sets nothing for itself; null: depends on the strategy it ends up with. */
-  readonly policy: {
-    readonly strategy: 'standard' | 'exponential'
-    readonly scheduleMs: readonly number[]
-    readonly baseMs: number
-    readonly maxMs: number
-    readonly maxAttempts: number | null
-    readonly adaptive: boolean | null
-    readonly jitter: JitterKind
-    readonly timeoutMs: number
-  }
+  /** What a subscription gets that sets nothing for itself. */
+  readonly policy: Policy
   readonly deliveryExpiryMs: number
   readonly tiersMs: readonly number[]
   /** Ends of topic names (`soon`, `10s`) this retry-tier process serves; null: every retry topic there is. */
@@ -127,10 +119,7 @@ const nest = (values: Values, kafka: KafkaSettings, endpointCa: string | null): 
       ? { kind: 'constant', value: values.eventTypeConstant }
       : values.eventTypeFromTopic ? { kind: 'topic' } : { kind: 'field', name: values.eventTypeField },
   },
-  policy: {
-    strategy: values.retryStrategy, scheduleMs: values.retrySchedule, baseMs: values.retryBase, maxMs: values.retryMax,
-    maxAttempts: values.retryMaxAttempts, adaptive: values.retryAdaptive, jitter: values.retryJitter, timeoutMs: values.attemptTimeout,
-  },
+  policy: defaultPolicyOf(values),
   deliveryExpiryMs: values.deliveryExpiry,
   tiersMs: values.tiers,
   servedTiers: values.servedTiers,

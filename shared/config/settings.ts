@@ -1,3 +1,4 @@
+import { maxTotalMs, policyBounds } from '../domain/policy-check.ts'
 import { jitterKinds } from '../domain/policy.ts'
 import { allowedNetwork } from './networks.ts'
 import {
@@ -34,10 +35,8 @@ const optional = <Value>(
 const secondMs = 1000
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
-// 14 days in all is what the topics' retention (21 days, or a tier's delay + 21 days) leaves room for.
-export const longestDeliveryMs = 14 * dayMs
 
-const anyDelay = duration({ fromMs: 1, toMs: longestDeliveryMs })
+const anyDelay = duration({ fromMs: policyBounds.waitMs.min, toMs: policyBounds.waitMs.max })
 const fieldName = textMatching(/^[^\s.][^\s]{0,127}$/, 'the name of a field of the event, without spaces')
 const eventType = textMatching(/^(?!posthouse\.)[\x21-\x7e]{1,256}$/, 'an event type: printable ASCII without spaces, at most 256, not beginning with "posthouse."')
 
@@ -90,14 +89,14 @@ export const settings = {
     { doc: 'Waits between attempts (standard)', usedBy: ['delivery', 'admin'] }),
   retryBase: setting('POSTHOUSE_RETRY_BASE', duration({ fromMs: 1, toMs: dayMs }), '60s', { doc: 'First wait (exponential)', usedBy: ['delivery', 'admin'] }),
   retryMax: setting('POSTHOUSE_RETRY_MAX', anyDelay, '24h', { doc: 'Longest wait (exponential)', usedBy: ['delivery', 'admin'] }),
-  retryMaxAttempts: optional('POSTHOUSE_RETRY_MAX_ATTEMPTS', wholeNumber({ from: 1, to: 100 }), 'one more than the schedule has waits',
+  retryMaxAttempts: optional('POSTHOUSE_RETRY_MAX_ATTEMPTS', wholeNumber({ from: policyBounds.maxAttempts.min, to: policyBounds.maxAttempts.max }), 'one more than the schedule has waits',
     { doc: 'Attempts before a delivery is dead', usedBy: ['delivery', 'admin'] }),
   retryAdaptive: optional('POSTHOUSE_RETRY_ADAPTIVE', yesOrNo, 'true for exponential, false for standard',
     { doc: 'Halve or double waits by the endpoint\'s health', usedBy: ['delivery', 'admin'] }),
   retryJitter: setting('POSTHOUSE_RETRY_JITTER', oneOf(...jitterKinds), 'additive', { doc: 'How waits are spread', usedBy: ['delivery', 'admin'] }),
-  attemptTimeout: setting('POSTHOUSE_ATTEMPT_TIMEOUT', duration({ fromMs: 100, toMs: 5 * 60 * secondMs }), '30s',
+  attemptTimeout: setting('POSTHOUSE_ATTEMPT_TIMEOUT', duration({ fromMs: policyBounds.timeoutMs.min, toMs: policyBounds.timeoutMs.max }), '30s',
     { doc: 'One deadline over the whole attempt', usedBy: ['delivery', 'admin'] }),
-  deliveryExpiry: setting('POSTHOUSE_DELIVERY_EXPIRY', duration({ fromMs: secondMs, toMs: longestDeliveryMs }), '14d',
+  deliveryExpiry: setting('POSTHOUSE_DELIVERY_EXPIRY', duration({ fromMs: secondMs, toMs: maxTotalMs }), '14d',
     { doc: 'Age at which a delivery is given up, counted from when it was routed or replayed', usedBy: ['delivery', 'admin'] }),
   tiers: setting('POSTHOUSE_TIERS', listOf(anyDelay), '10s,1m,5m,30m,2h,8h,24h,48h',
     { doc: 'Delays of the retry tiers, shortest first', usedBy: ['delivery', 'retry-tier', 'admin'] }),

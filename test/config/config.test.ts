@@ -5,6 +5,8 @@ import { readConfig, type Config, type Environment } from '../../shared/config/c
 import { toKafkaConnection } from '../../shared/config/kafka-connection.ts'
 import { printConfig } from '../../shared/config/print-config.ts'
 import { settings, type Setting } from '../../shared/config/settings.ts'
+import { validateDefaults } from '../../shared/domain/policy-check.ts'
+import { defaultPolicy } from '../../shared/domain/policy.ts'
 import type { KafkaConnection } from '../../shared/kafka/client.ts'
 import { canMakeCertificates, makeCertificates } from '../support/certificates.ts'
 
@@ -33,9 +35,8 @@ test('an environment with brokers alone gives the published defaults, without a 
   assert.deepEqual(config.events.topics, ['webhooks.events'])
   assert.deepEqual(config.events.type, { kind: 'field', name: 'type' })
   const [s, m, h] = [1_000, 60_000, 3_600_000]
-  assert.deepEqual(config.policy.scheduleMs, [m, 5 * m, 30 * m, 2 * h, 8 * h, 24 * h, 48 * h])
+  assert.deepEqual(config.policy, defaultPolicy)
   assert.deepEqual(config.tiersMs, [10 * s, m, 5 * m, 30 * m, 2 * h, 8 * h, 24 * h, 48 * h])
-  assert.equal(config.policy.timeoutMs, 30 * s)
   assert.equal(config.deliveryExpiryMs, 14 * 24 * h)
   assert.equal(config.delivery.windowBytes, 256 * 1024 * 1024)
   assert.equal(config.safety.allowsHttp, false)
@@ -96,6 +97,22 @@ test('contradictions between settings are refused', () => {
   oneProblem({ POSTHOUSE_RETRY_BASE: '2h', POSTHOUSE_RETRY_MAX: '1h' }, /^POSTHOUSE_RETRY_BASE \(2h\) is longer than POSTHOUSE_RETRY_MAX \(1h\)/)
   oneProblem({ POSTHOUSE_EVENT_TYPE_CONSTANT: 'a.b', POSTHOUSE_EVENT_TYPE_FROM_TOPIC: 'true' }, /exclude each other/)
   oneProblem({ POSTHOUSE_EVENT_TYPE_CONSTANT: 'posthouse.mine' }, /^POSTHOUSE_EVENT_TYPE_CONSTANT is "posthouse.mine"/)
+})
+
+test('the default policy follows from the settings, and what is accepted passes the check of policies', () => {
+  const { policy } = accepted({ POSTHOUSE_RETRY_MAX_ATTEMPTS: '3' }).config
+  assert.deepEqual([policy.maxAttempts, policy.scheduleMs], [3, [60_000, 300_000]])
+  const exponential = accepted({ POSTHOUSE_RETRY_STRATEGY: 'exponential' }).config.policy
+  assert.deepEqual([exponential.adaptive, exponential.maxAttempts], [true, 8])
+  const durations = fc.constantFrom('1s', '1m', '2h', '24h', '3d')
+  fc.assert(fc.property(fc.record({
+    POSTHOUSE_RETRY_STRATEGY: fc.constantFrom('standard', 'exponential'), POSTHOUSE_RETRY_SCHEDULE: fc.array(durations, { minLength: 1, maxLength: 9 }).map(String),
+    POSTHOUSE_RETRY_BASE: durations, POSTHOUSE_RETRY_MAX: durations, POSTHOUSE_RETRY_MAX_ATTEMPTS: fc.constantFrom('', '1', '5', '12', '100'),
+    POSTHOUSE_RETRY_ADAPTIVE: fc.constantFrom('', 'true', 'false'), POSTHOUSE_RETRY_JITTER: fc.constantFrom('additive', 'full', 'equal', 'decorrelated'),
+  }), (env) => {
+    const result = readConfig({ ...minimal, ...env })
+    if ('config' in result) assert.deepEqual(validateDefaults(result.config.policy), [], JSON.stringify(env))
+  }), { numRuns: 300 })
 })
 
 test('a value that could not be read is not judged beside the others', () => {
