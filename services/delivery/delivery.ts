@@ -9,6 +9,7 @@ import { startConsumer, type Consumer } from '../../shared/kafka/consumer.ts'
 import { partitionOf } from '../../shared/kafka/partitioner.ts'
 import type { Producer } from '../../shared/kafka/producer.ts'
 import { topicNames } from '../../shared/kafka/topics.ts'
+import { createWriter } from '../../shared/kafka/writer.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { openSubscriptionTable, type SubscriptionTable } from '../../shared/subscriptions/table.ts'
 import { createEndpoints } from './endpoints.ts'
@@ -17,7 +18,6 @@ import { createIntakeDesk } from './intake.ts'
 import { createDeliveryMetrics, exportDeliveryGauges } from './metrics.ts'
 import { createRequests } from './requests.ts'
 import { createWorker } from './worker.ts'
-import { createWriter } from './write-until-taken.ts'
 
 export type DeliveryOptions = {
   readonly connection: KafkaConnection
@@ -74,7 +74,7 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
   let partitionCount = 0
   const partitionOfKey = (key: string): number => partitionOf(Buffer.from(key), partitionCount)
 
-  const writer = createWriter(producer, log)
+  const writer = createWriter(producer, log.forKafka)
   const endpoints = createEndpoints({
     load: health.get,
     write: async (record) => { await producer.send(health.record(record)) },

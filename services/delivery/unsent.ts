@@ -2,6 +2,7 @@ import type { StoredSubscription } from '../../shared/domain/subscription.ts'
 import type { BrokerTime } from '../../shared/kafka/broker-time.ts'
 import type { Lease } from '../../shared/kafka/partition-window.ts'
 import type { Producer } from '../../shared/kafka/producer.ts'
+import type { Writer } from '../../shared/kafka/writer.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { rejectedRecord } from '../../shared/records/rejected.ts'
 import type { Endpoints } from './endpoints.ts'
@@ -9,7 +10,6 @@ import type { Job } from './job.ts'
 import type { Verdict } from './judge.ts'
 import type { DeliveryMetrics, ParkReason } from './metrics.ts'
 import { cancelledRecord, deadRecords, parkedRecord, type SettleContext, type Tried } from './settle.ts'
-import type { Writer } from './write-until-taken.ts'
 
 /** How deliveries leave without an attempt. Each promise resolves when it is written, or when it no longer may be; the caller counts them as work. */
 export type Unsent = {

@@ -8,6 +8,7 @@ import type { TopicPartition } from '../../shared/kafka/assignment.ts'
 import type { BrokerTime } from '../../shared/kafka/broker-time.ts'
 import type { Lease } from '../../shared/kafka/partition-window.ts'
 import type { Producer } from '../../shared/kafka/producer.ts'
+import type { Writer } from '../../shared/kafka/writer.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { logAttempt } from './attempt-log.ts'
 import type { Endpoint, Endpoints } from './endpoints.ts'
@@ -18,7 +19,6 @@ import type { DeliveryMetrics } from './metrics.ts'
 import { loadSignOf, type Requests } from './requests.ts'
 import { recordsOf, type SettleContext, type Tried } from './settle.ts'
 import { createUnsent } from './unsent.ts'
-import type { Writer } from './write-until-taken.ts'
 
 export type WorkerOptions = {
   readonly settle: SettleContext
