@@ -1,4 +1,5 @@
 import { checkCustomHeader } from '../domain/custom-headers.ts'
+import { formatDuration } from '../domain/duration.ts'
 import { normaliseUrl } from '../domain/endpoint-url.ts'
 import { endpointKey, newSecret, newSubscriptionId } from '../domain/ids.ts'
 import { checkPattern } from '../domain/matching.ts'
@@ -13,8 +14,10 @@ export type SubscriptionChange = {
   readonly eventTypes?: readonly string[]
   readonly state?: SubscriptionState
   readonly signatureScheme?: SignatureScheme
-  /** Replaces every secret there was. */
+  /** Replaces every secret there was, at once. */
   readonly secret?: string
+  /** A new secret (one of ours where none is brought along) signs first; those there were go on signing beside it for `overlapMs`. */
+  readonly rotation?: { readonly overlapMs: number; readonly secret?: string }
   readonly headers?: readonly CustomHeader[]
   readonly policy?: SubscriptionPolicy
   readonly description?: string | null
@@ -36,6 +39,9 @@ export type Drafted = { readonly subscription: Subscription } | { readonly probl
 const maxPatterns = 100
 const maxHeaders = 32
 const maxTenantCharacters = 256
+/** Each active secret is one more signature in a header of every request. */
+const maxSecrets = 5
+const maxOverlapMs = 30 * 86_400_000
 
 /** A new subscription, with an id and (unless one is brought along) a secret of its own. `now` epoch ms. */
 export function draftNew(wanted: NewSubscription, rules: Rules, now: number): Drafted {
@@ -45,7 +51,7 @@ export function draftNew(wanted: NewSubscription, rules: Rules, now: number): Dr
     : []
   const blank: Subscription = {
     id: newSubscriptionId(), tenant, url: '', endpointKey: '', eventTypes: [], state: 'active', signatureScheme: 'stripe',
-    secrets: [], headers: [], policy: noPolicy, description: null, createdAt: now, updatedAt: now,
+    secrets: [], headers: [], policy: noPolicy, description: null, createdAt: now, updatedAt: now - 1,
   }
   return draft(blank, { secret: newSecret(), ...wanted }, rules, now, problems)
 }
@@ -65,9 +71,7 @@ function draft(present: Subscription, change: SubscriptionChange, rules: Rules, 
   const policy = change.policy ?? present.policy
   if (change.policy) problems.push(...validatePolicy(change.policy, rules.policyDefaults))
   const signatureScheme = change.signatureScheme ?? present.signatureScheme
-  const secrets: readonly SigningSecret[] = change.secret === undefined
-    ? present.secrets
-    : [{ secret: change.secret, createdAt: now, expiresAt: null }]
+  const secrets = secretsAfter(present.secrets, change, now, problems)
   for (const { secret, expiresAt } of secrets) {
     const reason = expiresAt === null ? checkSecret(signatureScheme, secret) : null
     if (reason !== null) problems.push(reason)
@@ -78,15 +82,31 @@ function draft(present: Subscription, change: SubscriptionChange, rules: Rules, 
       ...present, url: located.url, endpointKey: located.endpointKey, eventTypes, headers, policy, signatureScheme, secrets,
       state: change.state ?? present.state,
       description: change.description === undefined ? present.description : change.description,
-      updatedAt: now,
+      // Always later than the record it is based on, whatever the clocks: the writer tells a successor from a predecessor by it.
+      updatedAt: Math.max(now, present.updatedAt + 1),
     },
   }
 }
 
+/** Newest first. Those that have expired are dropped, whatever else changes. */
+function secretsAfter(present: readonly SigningSecret[], change: SubscriptionChange, now: number, problems: string[]): readonly SigningSecret[] {
+  const active = present.filter(({ expiresAt }) => expiresAt === null || expiresAt > now)
+  const { secret, rotation } = change
+  if (secret !== undefined && rotation !== undefined) problems.push('give either a secret or a rotation: the one replaces at once, the other overlaps')
+  if (secret !== undefined) return [{ secret, createdAt: now, expiresAt: null }]
+  if (rotation === undefined) return active
+  const { overlapMs } = rotation
+  if (!(overlapMs >= 0 && overlapMs <= maxOverlapMs)) problems.push(`the overlap of a rotation must be from 0 to ${formatDuration(maxOverlapMs)}`)
+  const kept = overlapMs > 0 ? active.map((one) => ({ ...one, expiresAt: Math.min(one.expiresAt ?? Infinity, now + overlapMs) })) : []
+  if (kept.some((one) => one.secret === rotation.secret)) problems.push('the new secret of a rotation is one that is active already')
+  if (kept.length >= maxSecrets) problems.push(`${kept.length} secrets are active already, at most ${maxSecrets}: wait until one has expired, or rotate without overlap`)
+  return [{ secret: rotation.secret ?? newSecret(), createdAt: now, expiresAt: null }, ...kept]
+}
+
 function locate(text: string, rules: Rules, problems: string[]): { url: string; endpointKey: string } {
   const normalised = normaliseUrl(text, { allowHttp: rules.allowsHttp })
-  if ('ok' in normalised && normalised.ok) return { url: normalised.url, endpointKey: endpointKey(normalised.url) }
-  problems.push('reason' in normalised ? String(normalised.reason) : 'the URL cannot be used')
+  if (normalised.ok) return { url: normalised.url, endpointKey: endpointKey(normalised.url) }
+  problems.push(normalised.reason)
   return { url: '', endpointKey: '' }
 }
 

@@ -20,6 +20,8 @@ export type SubscriptionTable = Pick<Table, 'isCaughtUp' | 'freshAsOf' | 'waitFr
   size(): number
   /** Records that a newer posthouse wrote: while there are any, this process must not decide what their subscriptions want. */
   newerCount(): number
+  /** Whether the last record of this id is one of them; it must not be written over then. */
+  isNewer(id: string): boolean
   /** Records without a key or that cannot be read, since the start. */
   ignoredCount(): number
   /** Calls `listener` with each record of an id as it is applied, until the returned function is called. */
@@ -59,7 +61,8 @@ export async function openSubscriptionTable(options: {
       index.set(id, { tenant: subscription.tenant, patterns: subscription.eventTypes })
     } catch (error) {
       if (!isRecordError(error)) throw error
-      onUnreadable(id, record.offset, error.kind === 'unknown_schema', error.message)
+      // A state or a scheme that this version does not know may well be one that forbids to deliver.
+      onUnreadable(id, record.offset, error.kind !== 'unreadable', error.message)
     }
   }
 
@@ -104,6 +107,7 @@ export async function openSubscriptionTable(options: {
     list: () => [...byId.values()].filter((one) => one !== 'deleted'),
     size: () => byId.size,
     newerCount: () => newer.size,
+    isNewer: (id) => newer.has(id),
     ignoredCount: () => ignored,
     watch(id, listener) {
       const listeners = watchers.get(id) ?? new Set()
