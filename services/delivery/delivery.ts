@@ -1,4 +1,3 @@
-import type { Registry } from 'prom-client'
 import type { Policy } from '../../shared/domain/policy.ts'
 import { createSettled } from '../../shared/domain/settled.ts'
 import type { HttpClient } from '../../shared/http/client.ts'
@@ -11,6 +10,7 @@ import type { Producer } from '../../shared/kafka/producer.ts'
 import { topicNames } from '../../shared/kafka/topics.ts'
 import { createWriter } from '../../shared/kafka/writer.ts'
 import type { Log } from '../../shared/log/log.ts'
+import type { Metrics } from '../../shared/metrics/registry.ts'
 import { openSubscriptionTable, type SubscriptionTable } from '../../shared/subscriptions/table.ts'
 import { createEndpoints } from './endpoints.ts'
 import { openHealthTopic, type HealthTopic } from './health-topic.ts'
@@ -24,7 +24,7 @@ export type DeliveryOptions = {
   readonly producer: Producer
   readonly brokerTime: BrokerTime
   readonly http: HttpClient
-  readonly registry: Registry
+  readonly metrics: Metrics
   readonly log: Log
   readonly topicPrefix: string
   readonly groupPrefix: string
@@ -43,6 +43,7 @@ export type DeliveryOptions = {
 }
 
 export type Delivery = {
+  readonly groupId: string
   readonly consumer: Consumer
   readonly subscriptions: SubscriptionTable
   readonly health: HealthTopic
@@ -89,11 +90,11 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
   const worker = createWorker({
     settle: { topics, tiersMs },
     requests: createRequests({ http: options.http, policyDefaults: options.policyDefaults, keepsExcerpt: options.keepsExcerpt, log }),
-    metrics: createDeliveryMetrics(options.registry, tiersMs),
+    metrics: createDeliveryMetrics(options.metrics, tiersMs, options.expiryMs),
     producer, writer, brokerTime, subscriptions, endpoints, desk, settled, log,
     expiryMs: options.expiryMs, windowBytes: options.windowBytes, maxInFlight: options.maxInFlight, parkDelaysMs: options.parkDelaysMs,
   })
-  exportDeliveryGauges(options.registry, { endpoints, inFlight: worker.inFlight, queued: worker.queued })
+  exportDeliveryGauges(options.metrics, { endpoints, inFlight: worker.inFlight, queued: worker.queued })
 
   const lose = (partitions: readonly TopicPartition[]): void => {
     worker.abandon(partitions)
@@ -126,7 +127,7 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
 
   let closing: Promise<void> | null = null
   return {
-    consumer, subscriptions, health,
+    groupId, consumer, subscriptions, health,
     problems: () => [
       ...writer.refusals().map((topic) => `topic ${topic} refuses records`),
       ...worker.newerPartitions().map((partition) => `${topics.deliveries} partition ${partition} has a record written by a newer posthouse`),

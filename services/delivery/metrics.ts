@@ -1,10 +1,12 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import { isDelivered, type FailureClass } from '../../shared/domain/classify.ts'
 import type { Decision } from '../../shared/domain/decide.ts'
 import { deadLetterReasons } from '../../shared/domain/delivery.ts'
 import { healthBands } from '../../shared/domain/health.ts'
 import { nextHop, tierTopicSuffix } from '../../shared/domain/hops.ts'
 import type { Outcome } from '../../shared/domain/outcome.ts'
+import { exportGauges } from '../../shared/kafka-service/series.ts'
+import { attemptSecondsBuckets, waitingSecondsBuckets } from '../../shared/metrics/buckets.ts'
+import type { Metrics } from '../../shared/metrics/registry.ts'
 import type { Endpoints } from './endpoints.ts'
 import type { Verdict } from './judge.ts'
 
@@ -28,34 +30,27 @@ const statusClasses = ['none', '1xx', '2xx', '3xx', '4xx', '5xx', 'other'] as co
 const cancelReasons = ['deleted', 'tenant_differs', 'gone'] as const
 const rejectReasons = ['null_value', 'unreadable'] as const
 
-const attemptBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60]
-
-/** The counters of this service, each present at 0. No endpoint, tenant, event type or id is a label. */
-export function createDeliveryMetrics(registry: Registry, tiersMs: readonly number[]): DeliveryMetrics {
-  const registers = [registry]
-  const attempts = new Counter({
-    name: 'posthouse_attempts_total', help: 'HTTP attempts, by what their outcome meant and by class of status (none: no response)',
-    labelNames: ['class', 'status_class'], registers,
+/** The counters of this service. No endpoint, tenant, event type or id is a label. */
+export function createDeliveryMetrics(metrics: Metrics, tiersMs: readonly number[], expiryMs: number): DeliveryMetrics {
+  const attempts = metrics.counter({
+    name: 'posthouse_attempts_total', help: 'HTTP attempts, by what their outcome meant and by class of status (none: no response).',
+    labels: { class: attemptClasses, status_class: statusClasses },
   })
-  const attemptSeconds = new Histogram({ name: 'posthouse_attempt_duration_seconds', help: 'Time of an HTTP attempt', buckets: attemptBuckets, registers })
-  const deliverySeconds = new Histogram({
-    name: 'posthouse_delivery_duration_seconds', help: 'From routing to the acknowledged success, waits and retries included',
-    buckets: [...new Set([...attemptBuckets, ...tiersMs.map((tier) => tier / 1000)])].sort((a, b) => a - b), registers,
+  const attemptSeconds = metrics.histogram({ name: 'posthouse_attempt_duration_seconds', help: 'Time of an HTTP attempt.', buckets: attemptSecondsBuckets })
+  const deliverySeconds = metrics.histogram({
+    name: 'posthouse_delivery_duration_seconds', help: 'From routing to the acknowledged success, waits and retries included.',
+    buckets: waitingSecondsBuckets(tiersMs, expiryMs),
   })
-  const retries = new Counter({ name: 'posthouse_retries_scheduled_total', help: 'Failed attempts that will be tried again, by the first tier they wait in', labelNames: ['tier'], registers })
-  const deadLetters = new Counter({ name: 'posthouse_dead_letters_total', help: 'Deliveries written to the dead-letter topic', labelNames: ['reason'], registers })
-  const cancelled = new Counter({ name: 'posthouse_deliveries_cancelled_total', help: 'Deliveries that are no longer wanted', labelNames: ['reason'], registers })
-  const parked = new Counter({ name: 'posthouse_deliveries_parked_total', help: 'Deliveries sent to wait without an attempt', labelNames: ['reason'], registers })
-  const rejected = new Counter({ name: 'posthouse_deliveries_rejected_total', help: 'Records of the deliveries topic that cannot be read', labelNames: ['reason'], registers })
-  const repeats = new Counter({ name: 'posthouse_repeats_dropped_total', help: 'Records that repeat a settled or an unfinished delivery and were not sent', registers })
-  const faults = new Counter({ name: 'posthouse_faults_total', help: 'Faults of our own; the record stays unfinished', registers })
-
-  for (const statusClass of statusClasses) for (const failureClass of attemptClasses) attempts.inc({ class: failureClass, status_class: statusClass }, 0)
-  for (const tier of ['soon', ...tiersMs.map(tierTopicSuffix)]) retries.inc({ tier }, 0)
-  for (const reason of deadLetterReasons) deadLetters.inc({ reason }, 0)
-  for (const reason of cancelReasons) cancelled.inc({ reason }, 0)
-  for (const reason of parkReasons) parked.inc({ reason }, 0)
-  for (const reason of rejectReasons) rejected.inc({ reason }, 0)
+  const retries = metrics.counter({
+    name: 'posthouse_retries_scheduled_total', help: 'Failed attempts that will be tried again, by the first tier they wait in.',
+    labels: { tier: ['soon', ...tiersMs.map(tierTopicSuffix)] },
+  })
+  const deadLetters = metrics.counter({ name: 'posthouse_dead_letters_total', help: 'Deliveries written to the dead-letter topic.', labels: { reason: deadLetterReasons } })
+  const cancelled = metrics.counter({ name: 'posthouse_deliveries_cancelled_total', help: 'Deliveries that are no longer wanted.', labels: { reason: cancelReasons } })
+  const parked = metrics.counter({ name: 'posthouse_deliveries_parked_total', help: 'Deliveries sent to wait without an attempt.', labels: { reason: parkReasons } })
+  const rejected = metrics.counter({ name: 'posthouse_deliveries_rejected_total', help: 'Records of the deliveries topic that cannot be read.', labels: { reason: rejectReasons } })
+  const repeats = metrics.counter({ name: 'posthouse_repeats_dropped_total', help: 'Records that repeat a settled or an unfinished delivery and were not sent.' })
+  const faults = metrics.counter({ name: 'posthouse_faults_total', help: 'Faults of our own; the record stays unfinished.' })
 
   return {
     attempted(outcome, failureClass, durationMs) {
@@ -81,27 +76,23 @@ export function createDeliveryMetrics(registry: Registry, tiersMs: readonly numb
 }
 
 /** What is read when somebody scrapes. */
-export function exportDeliveryGauges(registry: Registry, sources: {
+export function exportDeliveryGauges(metrics: Metrics, sources: {
   readonly endpoints: Endpoints
   inFlight(): number
   queued(): number
 }): void {
-  const registers = [registry]
-  const endpointsByBand = new Gauge({
-    name: 'posthouse_endpoints', help: 'Endpoints in use in this process, by health band', labelNames: ['band'], registers,
-    collect: () => {
+  metrics.gauge({
+    name: 'posthouse_endpoints', help: 'Endpoints in use in this process, by health band.', labels: { band: healthBands },
+    collect: (gauge) => {
       const counts = sources.endpoints.countByBand()
-      for (const band of healthBands) endpointsByBand.set({ band }, counts[band])
+      for (const band of healthBands) gauge.set({ band }, counts[band])
     },
   })
-  const rows: readonly (readonly [string, string, () => number])[] = [
-    ['posthouse_endpoints_throttled', 'Endpoints that asked for quiet', () => sources.endpoints.throttledCount()],
-    ['posthouse_requests_in_flight', 'HTTP attempts under way', sources.inFlight],
-    ['posthouse_deliveries_queued', 'Deliveries in memory that wait for their turn', sources.queued],
-  ]
-  for (const [name, help, value] of rows) {
-    const gauge = new Gauge({ name, help, registers, collect: () => { gauge.set(value()) } })
-  }
+  exportGauges(metrics, [
+    ['posthouse_endpoints_throttled', 'Endpoints that asked for quiet.', () => sources.endpoints.throttledCount()],
+    ['posthouse_requests_in_flight', 'HTTP attempts under way.', sources.inFlight],
+    ['posthouse_deliveries_queued', 'Deliveries in memory that wait for their turn.', sources.queued],
+  ])
 }
 
 function statusClassOf(outcome: Outcome): (typeof statusClasses)[number] {

@@ -8,7 +8,8 @@ type Described<Name extends string> = { readonly name: string; readonly help: st
 /** The registry of one process and the only way to make series in it: names, help and labels are checked when they are made. */
 export type Metrics = {
   readonly registry: Registry
-  counter<Name extends string = never>(described: Described<Name>): Counter<Name>
+  /** `total`: what is counted elsewhere, looked at when it is scraped. */
+  counter<Name extends string = never>(described: Described<Name> & { readonly total?: () => number }): Counter<Name>
   /** `collect` runs at each scrape, for values that are only looked at then. */
   gauge<Name extends string = never>(described: Described<Name> & { readonly collect?: (gauge: Gauge<Name>) => void }): Gauge<Name>
   histogram<Name extends string = never>(described: Described<Name> & { readonly buckets: readonly number[] }): Histogram<Name>
@@ -26,7 +27,8 @@ export const createMetrics = ({ version, service }: { version: string; service: 
     registry,
     counter: (described) => {
       check(described, /_total$/, 'a counter ends in _total')
-      const counter = new Counter({ ...baseOf(described), registers: [registry] })
+      const { total } = described
+      const counter = new Counter({ ...baseOf(described), registers: [registry], ...(total ? { collect() { readTotal(counter, total()) } } : {}) })
       for (const labels of combinations(described.labels)) counter.inc(labels, 0)
       return counter
     },
@@ -64,6 +66,11 @@ const check = ({ name, help, labels }: Described<string>, ending: RegExp, rule: 
     if (!/^[a-z][a-z0-9_]*$/.test(label)) throw new Error(`metric ${name}: label ${label} is not lower-case words`)
     if (forbiddenLabel.test(label)) throw new Error(`metric ${name}: label ${label} would have a value for each customer or event`)
   }
+}
+
+const readTotal = (counter: Counter<never>, total: number): void => {
+  counter.reset()
+  counter.inc(total)
 }
 
 /** Every combination of known label values: an alert on a series that does not exist yet never fires. Nothing where one is not known. */

@@ -1,4 +1,3 @@
-import { Registry } from 'prom-client'
 import { deliveryId, endpointKey } from '../../shared/domain/ids.ts'
 import type { Attempt, DeadLetter, Delivery } from '../../shared/domain/delivery.ts'
 import { defaultPolicy, noPolicy, type Policy } from '../../shared/domain/policy.ts'
@@ -9,6 +8,7 @@ import { createProducer } from '../../shared/kafka/producer.ts'
 import { applyTopics, planTopics } from '../../shared/kafka/provision.ts'
 import { topicCatalogue, topicNames, type TopicNames } from '../../shared/kafka/topics.ts'
 import { createLog } from '../../shared/log/log.ts'
+import { createMetrics } from '../../shared/metrics/registry.ts'
 import { decodeAttempt } from '../../shared/records/attempt-codec.ts'
 import { decodeDeadLetter } from '../../shared/records/dead-letter-codec.ts'
 import { encodeDelivery } from '../../shared/records/delivery-codec.ts'
@@ -28,7 +28,8 @@ export async function openDeliveryLab(t: Cleanup, settings: { tiersMs?: readonly
   const lines: Record<string, unknown>[] = []
 
   async function start(overrides: Partial<DeliveryOptions> = {}) {
-    const registry = new Registry()
+    const metrics = createMetrics({ version: 'test', service: 'delivery' })
+    const { registry } = metrics
     const ownTime = createBrokerTime()
     const ownProducer = await createProducer({ connection: testConnection(), brokerTime: ownTime })
     const http = createHttpClient()
@@ -37,7 +38,7 @@ export async function openDeliveryLab(t: Cleanup, settings: { tiersMs?: readonly
       service: 'delivery', level: 'info', destination: { write: (line: string) => { lines.push(JSON.parse(line) as Record<string, unknown>) } },
     })
     const delivery = await startDelivery({
-      connection: testConnection({ log: log.forKafka }), producer: ownProducer, brokerTime: ownTime, http, registry, log,
+      connection: testConnection({ log: log.forKafka }), producer: ownProducer, brokerTime: ownTime, http, metrics, log,
       topicPrefix: prefix, groupPrefix: prefix, tiersMs, parkDelaysMs: [1000, 2000], policyDefaults: policyOf([1000, 2000]),
       expiryMs: 14 * 86_400_000, windowBytes: 64 * 1024 * 1024, maxInFlight: 256, endpointCapStart: 10, endpointCapMax: 64, keepsExcerpt: true,
       onFailed: (error) => { failures.push(error) },
