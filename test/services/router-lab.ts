@@ -1,0 +1,135 @@
+import type { TestContext } from 'node:test'
+import type { IHeaders } from 'kafkajs'
+import type { Delivery } from '../../shared/domain/delivery.ts'
+import { endpointKey } from '../../shared/domain/ids.ts'
+import { noPolicy } from '../../shared/domain/policy.ts'
+import type { Subscription } from '../../shared/domain/subscription.ts'
+import { createBrokerTime } from '../../shared/kafka/broker-time.ts'
+import { createAdmin, createKafka } from '../../shared/kafka/client.ts'
+import { compressionType, type CompressionName } from '../../shared/kafka/compression.ts'
+import { createProducer, type Producer, type ProducerOptions } from '../../shared/kafka/producer.ts'
+import { applyTopics, planTopics } from '../../shared/kafka/provision.ts'
+import { topicCatalogue, topicNames } from '../../shared/kafka/topics.ts'
+import { createLog } from '../../shared/log/log.ts'
+import { createMetrics } from '../../shared/metrics/registry.ts'
+import { decodeDelivery } from '../../shared/records/delivery-codec.ts'
+import { encodeSubscription } from '../../shared/records/subscription-codec.ts'
+import { wireOf } from '../../shared/records/wire.ts'
+import { createRouterMetrics } from '../../services/router/metrics.ts'
+import { startRouter, type RouterOptions } from '../../services/router/router.ts'
+import { testConnection, testTopicPrefix } from '../support/kafka.ts'
+import { readTopic, type ReadRecord } from '../support/topic-reader.ts'
+import { until } from '../support/until.ts'
+
+export type Put = { readonly key?: string; readonly value: string | Buffer | null; readonly headers?: IHeaders; readonly partition?: number }
+export type Routed = { readonly record: ReadRecord; readonly delivery: Delivery }
+
+/** An Avro event in single-object encoding. */
+export function avroEvent(event: { id: string; type: string; created: number; tenant?: string; data: string }): Buffer {
+  return wireOf('event').write({ tenant: null, ...event }, 1024)
+}
+
+export const jsonEvent = (id: string, fields: object = {}): string => JSON.stringify({ id, type: 'order.created', ...fields })
+
+/** The topics of one installation, a router or more on them, and what a test needs to drive them; all of it is gone when the test ends. */
+export async function openRouterLab(t: TestContext, { partitions = 2 } = {}) {
+  const prefix = testTopicPrefix('router')
+  const groupPrefix = prefix.slice(0, -1)
+  const topics = topicNames(prefix)
+  const events = `${prefix}events`
+  const connection = testConnection()
+  const admin = await createAdmin(connection, { retries: 10 })
+  const producer = await createProducer({ connection, brokerTime: createBrokerTime() })
+  const kafkajsProducer = createKafka(connection).producer({ allowAutoTopicCreation: false })
+  const closers: (() => Promise<unknown>)[] = []
+  let sequence = 0
+
+  // One hook, as the order matters: members leave, then groups and topics can be deleted.
+  t.after(async () => {
+    await Promise.all(closers.map((close) => close()))
+    await Promise.all([producer.close(), kafkajsProducer.disconnect()])
+    const groups = (await admin.listGroups()).groups.map(({ groupId }) => groupId).filter((groupId) => groupId.startsWith(groupPrefix))
+    await until(() => admin.deleteGroups(groups).then(() => true, () => false), { deadlineMs: 40_000, intervalMs: 200, message: 'groups without members' })
+    await admin.deleteTopics({ topics: (await admin.listTopics()).filter((topic) => topic.startsWith(prefix)) })
+    await admin.close()
+  })
+
+  const catalogue = topicCatalogue({ prefix, partitions, tiersMs: [] })
+  const createTopic = async (name: string): Promise<void> => {
+    await applyTopics(admin, await planTopics(admin, catalogue.filter((spec) => spec.name === name)))
+  }
+
+  async function start(overrides: Partial<RouterOptions> = {}, producerOptions: Partial<ProducerOptions> = {}) {
+    const metrics = createMetrics({ version: 'test', service: 'router' })
+    const brokerTime = createBrokerTime()
+    const own: Producer = await createProducer({ connection: overrides.connection ?? connection, brokerTime, ...producerOptions })
+    const failures: Error[] = []
+    const router = await startRouter({
+      connection, producer: own, brokerTime, log: silent, metrics: createRouterMetrics(metrics),
+      topicPrefix: prefix, groupPrefix, eventsTopics: [events], startPosition: 'earliest',
+      door: { idField: 'id', tenantField: 'tenant', type: { kind: 'field', name: 'type' } },
+      windowBytes: 32 * 1024 * 1024, sessionTimeoutMs: 6_000,
+      onFailed: (error) => { failures.push(error) },
+      ...overrides,
+    })
+    const stop = async (deadlineMs = 5_000): Promise<void> => {
+      await router.close(deadlineMs)
+      await own.close(deadlineMs)
+    }
+    closers.push(() => stop(0))
+    const metric = async (name: string, labels: Record<string, string> = {}): Promise<number> => {
+      const found = (await metrics.registry.getSingleMetric(name)?.get())?.values ?? []
+      return found.filter((one) => Object.entries(labels).every(([key, value]) => one.labels[key] === value)).reduce((sum, one) => sum + one.value, 0)
+    }
+    return { router, producer: own, brokerTime, metrics, failures, stop, metric }
+  }
+
+  async function count(topic: string): Promise<number> {
+    return (await admin.fetchTopicOffsets(topic)).reduce((sum, { high }) => sum + Number(high), 0)
+  }
+
+  async function records(topic: string, wanted: number, deadlineMs = 30_000): Promise<ReadRecord[]> {
+    let found = 0
+    await until(async () => (found = await count(topic)) >= wanted, {
+      deadlineMs, intervalMs: 50, message: () => `${wanted} records in ${topic} (there are ${found})`,
+    })
+    return readTopic(topic)
+  }
+
+  await applyTopics(admin, await planTopics(admin, catalogue))
+  await admin.createTopics({ topics: [{ topic: events, numPartitions: partitions }] })
+  await kafkajsProducer.connect()
+
+  return {
+    prefix, groupPrefix, topics, events, admin, producer, connection, createTopic, start, count, records,
+    /** Stops something else of the test's before the groups are deleted. */
+    closeFirst: (close: () => Promise<unknown>): void => { closers.push(close) },
+
+    async subscribe(overrides: Partial<Subscription> = {}): Promise<Subscription> {
+      sequence += 1
+      const url = overrides.url ?? `https://receiver.example/${sequence}`
+      const subscription: Subscription = {
+        id: `sub_${sequence}`, tenant: null, url, endpointKey: endpointKey(url), eventTypes: ['*'], state: 'active', signatureScheme: 'stripe',
+        secrets: [{ secret: 'whsec_a-secret-for-tests', createdAt: 1, expiresAt: null }], headers: [], policy: noPolicy, description: null,
+        createdAt: 1, updatedAt: 1, ...overrides,
+      }
+      await producer.send({ topic: topics.subscriptions, key: subscription.id, value: encodeSubscription(subscription) })
+      return subscription
+    },
+
+    /** Events go through kafkajs's own producer: that one compresses, and writes null keys and values as any other would. */
+    async put(messages: readonly Put[], { topic = events, compression = 'none' }: { topic?: string; compression?: CompressionName } = {}): Promise<void> {
+      const type = compressionType(compression)
+      await kafkajsProducer.send({ topic, acks: -1, compression: type, messages: messages.map(({ key = null, ...message }) => ({ key, ...message })) })
+    },
+
+    async deliveries(wanted: number, deadlineMs?: number): Promise<Routed[]> {
+      return (await records(topics.deliveries, wanted, deadlineMs)).map((record) => ({ record, delivery: decodeDelivery(record.value!) }))
+    },
+  }
+}
+
+export type RouterLab = Awaited<ReturnType<typeof openRouterLab>>
+
+/** One for all: each would listen for the end of the process. */
+const silent = createLog({ service: 'router', level: 'silent' })
