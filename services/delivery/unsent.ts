@@ -1,3 +1,4 @@
+import { deadState } from '../../shared/domain/decide.ts'
 import type { StoredSubscription } from '../../shared/domain/subscription.ts'
 import type { BrokerTime } from '../../shared/kafka/broker-time.ts'
 import type { Lease } from '../../shared/kafka/partition-window.ts'
@@ -19,6 +20,8 @@ export type Unsent = {
   parkUnknown(job: Job): Promise<void>
   /** It is beyond its endpoint's share of the window. */
   parkOverflow(job: Job, endpointKey: string, waitMs: number): Promise<void>
+  /** Our own fault, again and again on this delivery. */
+  giveUp(job: Job): Promise<void>
   reject(lease: Lease, reason: string, detail: string): Promise<void>
 }
 
@@ -79,6 +82,8 @@ export function createUnsent(options: {
     },
 
     parkOverflow: (job, endpointKey, waitMs) => park(job, endpointKey, 'overflow', waitMs),
+
+    giveUp: (job) => end(job, { kind: 'dead', state: deadState('internal'), reason: 'internal', subscription: null }),
 
     async reject(lease, reason, detail) {
       const { partition, offset } = lease.record

@@ -1,7 +1,6 @@
 import { classify, failureCode } from '../../shared/domain/classify.ts'
-import { decide, type Decision } from '../../shared/domain/decide.ts'
+import { decide, maxInternalFailures, type Decision } from '../../shared/domain/decide.ts'
 import { createFairQueue } from '../../shared/domain/fair-queue.ts'
-import { countToPark, parkDelayMs } from '../../shared/domain/parking.ts'
 import type { Settled } from '../../shared/domain/settled.ts'
 import type { StoredSubscription } from '../../shared/domain/subscription.ts'
 import type { TopicPartition } from '../../shared/kafka/assignment.ts'
@@ -18,6 +17,8 @@ import { judge, type SubscriptionLookup, type Verdict } from './judge.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import { loadSignOf, type Requests } from './requests.ts'
 import { recordsOf, type SettleContext, type Tried } from './settle.ts'
+import { createOverflow } from './overflow.ts'
+import { createUnderWay } from './under-way.ts'
 import { createUnsent } from './unsent.ts'
 
 export type WorkerOptions = {
@@ -55,6 +56,7 @@ export type Worker = {
 /** An attempt begins only if the subscriptions table is fresh as of less than this ago. */
 export const maxTableAgeMs = 1_000
 const overflowCheckMs = 250
+const faultPauseMs = 1_000
 
 /**
  * The life of one delivery, from its record to the acknowledgement of everything it caused:
@@ -68,21 +70,25 @@ const overflowCheckMs = 250
  */
 export function createWorker(options: WorkerOptions): Worker {
   const { settle, producer, writer, brokerTime, requests, subscriptions, endpoints, desk, metrics, log } = options
+  const now = (): number => brokerTime.nowForDue()
   const queue = createFairQueue<Job>()
+  const underWay = createUnderWay((error) => {
+    metrics.faulted()
+    log.error('a fault of ours; the record stays unfinished, and is read again after a restart', { error })
+  })
   const unsent = createUnsent({ settle, producer, writer, brokerTime, endpoints, metrics, log, finish })
-  /** Endpoints that held more than their share of the window when last looked at. */
-  const large = new Set<string>()
+  const overflow = createOverflow({
+    queue, endpoints, windowBytes: options.windowBytes, parkDelaysMs: options.parkDelaysMs, now,
+    park: (job, key, waitMs) => workOn(job, () => unsent.parkOverflow(job, key, waitMs)),
+  })
   const newer = new Set<number>()
   let awaitingTable: Job[] = []
   let inFlight = 0
-  let busy = 0
   let mayStart = true
   let heldUntil = -Infinity
-  let idleWaiters: (() => void)[] = []
   let isAwaitingTable = false
   let isAwaitingRoom = false
 
-  const now = (): number => brokerTime.nowForDue()
   const isFresh = (): boolean => performance.now() - subscriptions.freshAsOf() < maxTableAgeMs
   const canStart = (key: string): boolean => {
     const endpoint = endpoints.get(key)
@@ -92,12 +98,12 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   function take(lease: Lease): void {
-    void work(async () => sort(lease, desk.take(lease)))
+    underWay.run(async () => sort(lease, desk.take(lease)))
   }
 
   function sort(lease: Lease, intake: Intake): void {
     if (intake.kind === 'job') place(intake.job)
-    else if (intake.kind === 'unreadable') void work(() => unsent.reject(lease, intake.reason, intake.detail))
+    else if (intake.kind === 'unreadable') underWay.run(() => unsent.reject(lease, intake.reason, intake.detail))
     else if (intake.kind === 'newer') {
       newer.add(lease.record.partition)
       log.error('a delivery was written by a newer posthouse; it waits until this process is upgraded', { partition: lease.record.partition, detail: intake.detail })
@@ -134,7 +140,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   function enqueue(job: Job, key: string): void {
     queue.push(key, job, job.delivery.routedAt, job.lease.weight)
-    parkOverflow(key)
+    overflow.check(key)
     pump()
   }
 
@@ -166,7 +172,7 @@ export function createWorker(options: WorkerOptions): Worker {
     const endpoint = endpoints.get(key)
     const request = endpoint.cap.begin()
     inFlight += 1
-    void work(() => attempt(job, subscription, endpoint, request))
+    workOn(job, () => attempt(job, subscription, endpoint, request))
   }
 
   async function attempt(job: Job, subscription: StoredSubscription, endpoint: Endpoint, request: number): Promise<void> {
@@ -218,69 +224,50 @@ export function createWorker(options: WorkerOptions): Worker {
     job.localFailures += 1
     if (error === 'internal') job.internalFailures += 1
     else heldUntil = performance.now() + waitMs
-    setTimeout(() => {
-      place(job)
-      pump()
-    }, waitMs).unref()
+    placeLater(job, waitMs)
   }
 
   function carryOut(job: Job, verdict: Exclude<Verdict, { kind: 'attempt' }>): void {
-    if (verdict.kind !== 'unknown') void work(() => unsent.carryOut(job, verdict))
+    if (verdict.kind !== 'unknown') workOn(job, () => unsent.carryOut(job, verdict))
     // A subscription is written before its events are routed, so a table read since then must have it.
     else if (subscriptions.freshAsOf() < job.readAt) awaitTable(job)
-    else void work(() => unsent.parkUnknown(job))
-  }
-
-  /** An endpoint that holds more than its share of the window and will not be through soon gives up its youngest. */
-  function parkOverflow(key: string): void {
-    const heldBytes = queue.bytesOf(key)
-    if (heldBytes <= options.windowBytes / 8) {
-      large.delete(key)
-      return
-    }
-    large.add(key)
-    const recentRatePerSecond = endpoints.get(key).rate.ratePerSecond(now())
-    const count = countToPark({ heldCount: queue.countOf(key), heldBytes, windowBytes: options.windowBytes, recentRatePerSecond })
-    if (count === 0) return
-    for (const { item } of queue.takeYoungest(key, count)) {
-      void work(() => unsent.parkOverflow(item, key, parkDelayMs(item.timesParked + 1, options.parkDelaysMs)))
-    }
+    else workOn(job, () => unsent.parkUnknown(job))
   }
 
   function finish(job: Job): void {
     for (const lease of [job.lease, ...desk.release(job)]) lease.done()
   }
 
-  /** Counts work that a drain must wait for. What fails in here is a fault of ours: the record stays unfinished, and is read again after a restart. */
-  async function work(task: () => Promise<void>): Promise<void> {
-    busy += 1
-    try {
-      await task()
-    } catch (error) {
-      metrics.faulted()
-      log.error('a fault of ours; the record stays unfinished', { error })
-    } finally {
-      busy -= 1
-      if (busy === 0) for (const wake of idleWaiters.splice(0)) wake()
-    }
+  /** Work on one delivery. A fault of ours must neither lose it nor hold its partition for ever: after a few it is a dead letter. */
+  function workOn(job: Job, task: () => Promise<void>): void {
+    underWay.run(async () => {
+      try {
+        await task()
+      } catch (error) {
+        metrics.faulted()
+        job.internalFailures += 1
+        log.error('a fault of ours', { delivery: job.delivery.id, times: job.internalFailures, error })
+        if (job.internalFailures >= maxInternalFailures) await unsent.giveUp(job)
+        else placeLater(job, faultPauseMs)
+      }
+    })
   }
 
-  // An endpoint that hangs takes in nothing more once it fills the window, so looking only when something comes in would never end it.
-  const overflowTimer = setInterval(() => { for (const key of large) parkOverflow(key) }, overflowCheckMs)
+  function placeLater(job: Job, waitMs: number): void {
+    setTimeout(() => {
+      place(job)
+      pump()
+    }, waitMs).unref()
+  }
+
+  const overflowTimer = setInterval(overflow.checkLarge, overflowCheckMs)
   const pumpTimer = setInterval(pump, overflowCheckMs)
 
   return {
     take,
-    async drain(deadlineMs) {
+    drain(deadlineMs) {
       mayStart = false
-      if (busy === 0) return true
-      let timer: NodeJS.Timeout | undefined
-      await Promise.race([
-        new Promise<void>((resolve) => { idleWaiters.push(resolve) }),
-        new Promise<void>((resolve) => { timer = setTimeout(resolve, deadlineMs) }),
-      ])
-      clearTimeout(timer)
-      return busy === 0
+      return underWay.idle(deadlineMs)
     },
     resume() {
       mayStart = true

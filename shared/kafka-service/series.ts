@@ -1,5 +1,6 @@
 import type { BrokerTime } from '../kafka/broker-time.ts'
-import type { Consumer, PartitionState } from '../kafka/consumer.ts'
+import type { Consumer } from '../kafka/consumer.ts'
+import type { PartitionState } from '../kafka/partition-window.ts'
 import type { Producer } from '../kafka/producer.ts'
 import type { Metrics } from '../metrics/registry.ts'
 

@@ -4,11 +4,10 @@ import { stickyAssigner, type TopicPartition } from './assignment.ts'
 import { createKafka, type KafkaConnection } from './client.ts'
 import { createCommitter, type Committer } from './committer.ts'
 import { toConsumedRecord, weightOf } from './consumed-record.ts'
-import { withMembershipHooks, type FetchedBatch, type GroupInternals } from './membership.ts'
-import { type Lease, PartitionWindow } from './partition-window.ts'
-import {
-  findStarts, keyOf, readFirstCount, readPartitionOffsets, startTag, withoutTag, type PartitionOffsets, type StartPosition,
-} from './start-position.ts'
+import { heartbeating, withMembershipHooks, type FetchedBatch, type GroupInternals } from './membership.ts'
+import { stateOf, type Lease, type PartitionState, PartitionWindow } from './partition-window.ts'
+import { openAccounts } from './partition-accounts.ts'
+import { keyOf, type StartPosition } from './start-position.ts'
 
 /** What a service does with its partitions. None of these may throw for a record's sake. */
 export type ConsumerHandlers = {
@@ -49,15 +48,6 @@ export type ConsumerOptions = {
   readonly commitIntervalMs?: number
 }
 
-export type PartitionState = TopicPartition & {
-  readonly unfinishedCount: number
-  readonly unfinishedBytes: number
-  readonly position: number | null
-  readonly highWatermark: number | null
-  /** How long the position has been below the high watermark without moving although nothing holds it, ms. */
-  readonly stalledMs: number
-}
-
 export type Consumer = {
   /** Ready: joined, and nothing is being handed over. */
   isJoined(): boolean
@@ -81,7 +71,7 @@ const heartbeatMs = 500
  * @throws when the first join fails for good
  */
 export async function startConsumer(options: ConsumerOptions): Promise<Consumer> {
-  const { connection, groupId, topics, handlers, windowBytes, startPosition } = options
+  const { connection, groupId, topics, handlers, windowBytes } = options
   const refillShare = options.refillShare ?? 0.8
   const windows = new Map<string, PartitionWindow>()
   let group: GroupInternals | null = null
@@ -206,7 +196,7 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
       assigned.some(({ topic, partitions }) => topic === window.topic && partitions.includes(window.partition))
     const lost = [...windows.values()].filter((window) => !isAssigned(window))
     drop(lost)
-    const gained = await openWindows(joined, assigned)
+    const gained = await openMissingWindows(joined, assigned)
     for (const window of windows.values()) {
       window.isPaused = false
       if (window.position !== null && window.position > 0) {
@@ -225,44 +215,16 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
     joins += 1
   }
 
-  async function openWindows(joined: GroupInternals, assigned: ReturnType<GroupInternals['assigned']>): Promise<TopicPartition[]> {
+  async function openMissingWindows(joined: GroupInternals, assigned: ReturnType<GroupInternals['assigned']>): Promise<TopicPartition[]> {
     const fresh = assigned
       .map(({ topic, partitions }) => ({ topic, partitions: partitions.filter((partition) => !windows.has(keyOf(topic, partition))) }))
       .filter(({ partitions }) => partitions.length > 0)
     if (fresh.length === 0) return []
-    const offsets = await readPartitionOffsets(joined, fresh)
-    const tags = await tagsOf(joined, offsets)
-    for (const { topic, partition, committed, metadata, low, high } of offsets) {
-      // A commit outside the log is of a topic that has been made anew, or of records that are gone.
-      const isUsable = committed !== null && committed >= low && committed <= high
-      const ledger = createOffsetLedger({ committedOffset: isUsable ? committed : null, metadata: isUsable ? withoutTag(metadata) : null, highOffset: high, maxMetadata: 4000 })
-      windows.set(keyOf(topic, partition), new PartitionWindow({ topic, partition, tag: tags.get(topic) ?? '', ledger, onFinished }))
+    const accounts = await openAccounts(joined, fresh, options.startPosition ?? null, connection.log)
+    for (const { topic, partition, tag, ledger } of accounts) {
+      windows.set(keyOf(topic, partition), new PartitionWindow({ topic, partition, tag, ledger, onFinished }))
     }
-    return offsets.map(({ topic, partition }) => ({ topic, partition }))
-  }
-
-  /** With a start position: commits the start of what has no committed offset, so that it is decided once, and returns each topic's tag. */
-  async function tagsOf(joined: GroupInternals, offsets: readonly PartitionOffsets[]): Promise<Map<string, string>> {
-    const tags = new Map<string, string>()
-    if (!startPosition) return tags
-    const missing = offsets.filter(({ committed }) => committed === null)
-    const starts = await findStarts(joined, missing, startPosition)
-    for (const one of missing) {
-      const start = starts.get(keyOf(one.topic, one.partition))
-      if (!start) continue
-      const { topic, partition } = one
-      await joined.offsetManager?.commitOffsets({
-        topics: [{ topic, partitions: [{ partition, offset: String(start.offset), metadata: startTag(start.firstCount) }] }],
-      })
-      connection.log('info', 'first start on a partition', { groupId, topic, partition, ...start, startPosition })
-      tags.set(topic, startTag(start.firstCount))
-    }
-    for (const topic of new Set(offsets.map((one) => one.topic))) {
-      if (tags.has(topic)) continue
-      const all = joined.cluster.findTopicPartitionMetadata(topic).map(({ partitionId }) => partitionId)
-      tags.set(topic, startTag(await readFirstCount(joined, topic, all)))
-    }
-    return tags
+    return accounts.map(({ topic, partition }) => ({ topic, partition }))
   }
 
   function onFetch(_begunAt: number, batches: readonly FetchedBatch[]): void {
@@ -332,28 +294,5 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
       await consumer.disconnect()
       drop([...windows.values()])
     })()),
-  }
-}
-
-function stateOf(window: PartitionWindow): PartitionState {
-  const { topic, partition, unfinishedCount, unfinishedBytes, position, highWatermark } = window
-  const isBehind = position !== null && highWatermark !== null && position < highWatermark && !window.isPaused
-  return {
-    topic, partition, unfinishedCount, unfinishedBytes, position, highWatermark,
-    stalledMs: isBehind ? performance.now() - window.movedAt : 0,
-  }
-}
-
-/** Nothing fetches while a join is being completed, so nothing heartbeats either: do it here, or a slow start would expel the member. */
-async function heartbeating(group: GroupInternals, work: Promise<void> | undefined): Promise<void> {
-  if (!work) return
-  const timer = setInterval(() => {
-    // A failed heartbeat shows again in the fetch loop, which knows how to join anew.
-    group.heartbeat({ interval: 0 }).catch(() => undefined)
-  }, heartbeatMs)
-  try {
-    await work
-  } finally {
-    clearInterval(timer)
   }
 }

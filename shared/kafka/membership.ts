@@ -158,3 +158,19 @@ export class FatalMembershipError extends Error {
 }
 
 const isFatal = (error: unknown): boolean => error instanceof FatalMembershipError
+
+const joiningHeartbeatMs = 500
+
+/** Nothing fetches while a join is being completed, so nothing heartbeats either: do it here, or a slow start would expel the member. */
+export async function heartbeating(group: GroupInternals, work: Promise<void> | undefined): Promise<void> {
+  if (!work) return
+  const timer = setInterval(() => {
+    // A failed heartbeat shows again in the fetch loop, which knows how to join anew.
+    group.heartbeat({ interval: 0 }).catch(() => undefined)
+  }, joiningHeartbeatMs)
+  try {
+    await work
+  } finally {
+    clearInterval(timer)
+  }
+}

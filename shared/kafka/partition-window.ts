@@ -1,4 +1,5 @@
 import type { OffsetLedger } from '../domain/offset-ledger.ts'
+import type { TopicPartition } from './assignment.ts'
 import type { ConsumedRecord } from './consumed-record.ts'
 
 /**
@@ -80,5 +81,23 @@ export class PartitionWindow {
     if (this.position === position) return
     this.position = position
     this.movedAt = performance.now()
+  }
+}
+
+export type PartitionState = TopicPartition & {
+  readonly unfinishedCount: number
+  readonly unfinishedBytes: number
+  readonly position: number | null
+  readonly highWatermark: number | null
+  /** How long the position has been below the high watermark without moving although nothing holds it, ms. */
+  readonly stalledMs: number
+}
+
+export function stateOf(window: PartitionWindow): PartitionState {
+  const { topic, partition, unfinishedCount, unfinishedBytes, position, highWatermark } = window
+  const isBehind = position !== null && highWatermark !== null && position < highWatermark && !window.isPaused
+  return {
+    topic, partition, unfinishedCount, unfinishedBytes, position, highWatermark,
+    stalledMs: isBehind ? performance.now() - window.movedAt : 0,
   }
 }
