@@ -9,7 +9,7 @@ import type { Log } from '../../shared/log/log.ts'
 import type { RetryTierMetrics } from './metrics.ts'
 import { createOnward } from './onward.ts'
 import { serveTier, type ServedTier, type TierBounds } from './served-tier.ts'
-import { createServedTiers } from './served-tiers.ts'
+import { createServedTiers, type Answering } from './served-tiers.ts'
 import { createSoonLine } from './soon.ts'
 import { createTierLine } from './tier.ts'
 
@@ -42,6 +42,7 @@ export type RetryTier = {
   tiers(): readonly ServedTier[]
   /** Whatever keeps records waiting that should not: topics not served, records Kafka refuses. One line each. */
   problems(): readonly string[]
+  answering(): Answering
   /** Starts nothing more, waits up to `deadlineMs` for acknowledgements, commits, leaves the groups. May be called again. */
   close(deadlineMs: number): Promise<void>
 }
@@ -50,7 +51,7 @@ export const defaultSessionTimeoutMs = 10_000
 const defaultLookIntervalMs = 30_000
 const mebibyte = 1024 * 1024
 
-/** Serves every retry topic, each in a group of its own. @throws when Kafka does not answer the first look at the topics */
+/** Serves every retry topic, each in a group of its own. Resolves when those that exist are served. */
 export async function startRetryTier(options: RetryTierOptions): Promise<RetryTier> {
   const { connection, admin, brokerTime, configuredDelaysMs, log, metrics, sessionTimeoutMs = defaultSessionTimeoutMs } = options
   const topics = topicNames(options.topicPrefix)
@@ -73,12 +74,12 @@ export async function startRetryTier(options: RetryTierOptions): Promise<RetryTi
       suffix, topic: name, groupId: groupOf(options.groupPrefix, suffix), connection, onward, sessionTimeoutMs,
       line: delayMs === null ? createSoonLine(onward.soonReadyAt) : createTierLine(delayMs),
       bounds: boundsOf(delayMs, options.windowBytes, configuredDelaysMs.length),
+      onJoined: () => metrics.onJoined(suffix),
       onFailed: options.onFailed,
     })
   }
 
-  await served.look()
-  served.keepLooking()
+  await served.start()
   const trimmer = createTrimmer({
     admin,
     targets: () => served.current().map(({ topic, groupId, consumer }) =>
@@ -90,6 +91,7 @@ export async function startRetryTier(options: RetryTierOptions): Promise<RetryTi
   })
   return {
     tiers: served.current,
+    answering: served.answering,
     problems: () => [...served.problems(), ...[onward.refusal()].filter((refusal) => refusal !== null)],
     async close(deadlineMs) {
       await Promise.all([trimmer.close(), served.close(deadlineMs)])

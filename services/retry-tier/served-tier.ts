@@ -13,6 +13,7 @@ export type ServedTierOptions = {
   readonly onward: Onward
   readonly bounds: TierBounds
   readonly sessionTimeoutMs: number
+  onJoined(): void
   onFailed(error: Error): void
 }
 
@@ -29,6 +30,8 @@ export type ServedTier = {
   readonly suffix: string
   readonly topic: string
   readonly groupId: string
+  /** Epoch ms. */
+  readonly startedAt: number
   readonly consumer: Consumer
   waitingCount(): number
   inFlightCount(): number
@@ -146,6 +149,7 @@ export async function serveTier(options: ServedTierOptions): Promise<ServedTier>
       },
       async afterJoin() {
         isHandingOver = false
+        options.onJoined()
         scheduleDrain()
       },
       onLost: () => line.dropLost(),
@@ -156,6 +160,7 @@ export async function serveTier(options: ServedTierOptions): Promise<ServedTier>
   let closing: Promise<void> | null = null
   return {
     suffix, topic, groupId, consumer,
+    startedAt: Date.now(),
     waitingCount: () => line.size,
     inFlightCount: () => inFlight.size,
     overdueMs() {

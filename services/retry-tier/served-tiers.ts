@@ -16,6 +16,9 @@ export type ServedTiersOptions = {
   readonly log: Log
 }
 
+/** Successful looks at the brokers, epoch ms: the first since one failed, and the last; null while they fail. */
+export type Answering = { readonly since: number; readonly lastAt: number } | null
+
 /** The retry topics this process serves. Looked for again and again, so that nothing waits unread after a change of configuration. */
 export type ServedTiers = {
   current(): readonly ServedTier[]
@@ -23,10 +26,10 @@ export type ServedTiers = {
   targetDelaysMs(): readonly number[]
   /** Why a topic that is there is not served, one line each. */
   problems(): readonly string[]
-  /** Looks at the topics now. @throws when Kafka gives no answer */
-  look(): Promise<void>
-  /** From now on looks every `intervalMs`. */
-  keepLooking(): void
+  /** Since when every look at the topics has had an answer. */
+  answering(): Answering
+  /** Looks at the topics now, resolves when those found are served, and looks again every `intervalMs`. */
+  start(): Promise<void>
   /** Waits for acknowledgements up to `deadlineMs`, commits, leaves the groups. May be called again. */
   close(deadlineMs: number): Promise<void>
 }
@@ -44,22 +47,23 @@ export function createServedTiers(options: ServedTiersOptions): ServedTiers {
   let problems = new Map<string, string>()
   let targetDelaysMs: readonly number[] = []
   let timer: NodeJS.Timeout | undefined
-  let looking: Promise<void> | null = null
+  let answering: Answering = null
   let closing: Promise<void> | null = null
 
-  async function lookOnce(): Promise<void> {
+  /** Returns the starts it began, which may take as long as Kafka is away. */
+  async function lookOnce(): Promise<Promise<void>[]> {
     const topics = await options.listTopics()
     const fresh = topics.filter(({ suffix }) =>
       (servedSuffixes === null || servedSuffixes.includes(suffix)) && !served.has(suffix) && !starting.has(suffix))
     const faults = fresh.length > 0 ? await options.findFaults(fresh) : new Map<string, string>()
+    answering = { since: answering?.since ?? Date.now(), lastAt: Date.now() }
     // The tiers to write to are known before the first record is read.
     targetDelaysMs = configuredDelaysMs.filter((delayMs) => topics.some(({ suffix }) => suffix === tierTopicSuffix(delayMs)))
     problems = new Map(faults)
     for (const [topic, fault] of faults) log.error('a retry topic is not served', { topic, fault })
-    await Promise.all([
-      ...fresh.filter(({ name }) => !faults.has(name)).map(start),
-      ...[...served.keys()].map((suffix) => closeIfGone(suffix, topics)),
-    ])
+    const starts = fresh.filter(({ name }) => !faults.has(name)).map(start)
+    await Promise.all([...served.keys()].map((suffix) => closeIfGone(suffix, topics)))
+    return starts
   }
 
   function start(topic: RetryTopic): Promise<void> {
@@ -91,22 +95,25 @@ export function createServedTiers(options: ServedTiersOptions): ServedTiers {
     await tier?.close(goneCloseMs)
   }
 
-  const look = (): Promise<void> => (looking ??= lookOnce().finally(() => { looking = null }))
-
-  function keepLooking(): void {
-    timer = setTimeout(() => {
-      void look()
-        .catch((error: unknown) => log.warn('retry topics could not be listed: tried again later', { error }))
-        .finally(() => { if (!closing) keepLooking() })
-    }, options.intervalMs)
+  async function look(): Promise<void> {
+    let starts: Promise<void>[] = []
+    try {
+      starts = await lookOnce()
+    } catch (error) {
+      answering = null
+      problems.set('topics', 'retry topics cannot be listed: Kafka does not answer')
+      log.warn('retry topics could not be listed: tried again later', { intervalMs: options.intervalMs, error })
+    }
+    if (!closing) timer = setTimeout(() => void look(), options.intervalMs)
+    await Promise.all(starts)
   }
 
   return {
     current: () => [...served.values()],
     targetDelaysMs: () => targetDelaysMs,
-    problems: () => [...problems.values()],
-    look,
-    keepLooking,
+    problems: () => [...problems.values(), ...[...starting].map((suffix) => `tier ${suffix} is being joined`)],
+    answering: () => answering,
+    start: look,
     close: (deadlineMs) => (closing ??= (async () => {
       clearTimeout(timer)
       // One that is still joining closes itself.

@@ -1,11 +1,12 @@
 import type { TestContext } from 'node:test'
-import { Registry } from 'prom-client'
+import type { Registry } from 'prom-client'
 import { createBrokerTime, type BrokerTime } from '../../shared/kafka/broker-time.ts'
 import { createAdmin, type AdminClient } from '../../shared/kafka/client.ts'
 import { createProducer, type Producer } from '../../shared/kafka/producer.ts'
 import { applyTopics, planTopics } from '../../shared/kafka/provision.ts'
 import { topicCatalogue, topicNames, type TopicNames } from '../../shared/kafka/topics.ts'
 import { createLog } from '../../shared/log/log.ts'
+import { createMetrics } from '../../shared/metrics/registry.ts'
 import { dueHeader } from '../../shared/records/record-headers.ts'
 import { createRetryTierMetrics, type RetryTierMetrics } from '../../services/retry-tier/metrics.ts'
 import type { Hopped } from '../../services/retry-tier/onward.ts'
@@ -82,11 +83,11 @@ export async function openRetryLab(t: TestContext, tiersMs: readonly number[], {
   async function start(options: StartOptions = {}): Promise<Running> {
     const brokerTime = options.brokerTime ?? createBrokerTime()
     const producer = await createProducer({ connection, brokerTime })
-    const registry = new Registry()
+    const ours = createMetrics({ version: 'test', service: 'retry-tier' })
     const hops: Hopped[] = []
     const failures: Error[] = []
     let retryTier: RetryTier | null = null
-    const series = createRetryTierMetrics(registry, { tiers: () => retryTier?.tiers() ?? [], producer, brokerTime })
+    const series = createRetryTierMetrics(ours, { tiers: () => retryTier?.tiers() ?? [], producer, brokerTime })
     const metrics: RetryTierMetrics = {
       ...series,
       onHop(hop) {
@@ -109,7 +110,7 @@ export async function openRetryLab(t: TestContext, tiersMs: readonly number[], {
       await started.close(5_000)
       await producer.close()
     }
-    const one = { retryTier: started, producer, registry, hops, failures, close }
+    const one = { retryTier: started, producer, registry: ours.registry, hops, failures, close }
     running.push(one)
     return one
   }
