@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import type { Attempt } from '../../shared/domain/delivery.ts'
+import type { EndpointHealth } from '../../shared/domain/health.ts'
 import { decodeAttempt, encodeAttempt } from '../../shared/records/attempt-codec.ts'
 import { decodeDeadLetter, encodeDeadLetter } from '../../shared/records/dead-letter-codec.ts'
 import { decodeDelivery, encodeDelivery } from '../../shared/records/delivery-codec.ts'
@@ -8,6 +10,9 @@ import { decodeEndpointHealth, encodeEndpointHealth } from '../../shared/records
 import { isRecordError } from '../../shared/records/record-error.ts'
 import { decodeSubscription, encodeSubscription } from '../../shared/records/subscription-codec.ts'
 import { anyAttempt, anyDeadLetter, anyDelivery, anyHealth, anySubscription, sampleDeadLetter, sampleDelivery } from './arbitraries.ts'
+
+const [sampleAttempt] = fc.sample(anyAttempt, { numRuns: 1, seed: 1 }) as [Attempt]
+const [sampleHealth] = fc.sample(anyHealth, { numRuns: 1, seed: 1 }) as [EndpointHealth]
 
 const codecs = [
   { name: 'delivery', any: anyDelivery as fc.Arbitrary<unknown>, encode: encodeDelivery as (value: unknown) => Buffer, decode: decodeDelivery },
@@ -87,6 +92,9 @@ test('a text that this version does not know is an error of its own kind', () =>
     ['failure class', () => decodeDelivery(encodeDelivery({ ...sampleDelivery, attempts: [{ ...sampleDelivery.attempts[0]!, failureClass: 'weird' as 'local' }] }))],
     ['reason', () => decodeDeadLetter(encodeDeadLetter({ ...sampleDeadLetter, reason: 'weird' as 'gone' }))],
     ['state', () => decodeDeadLetter(encodeDeadLetter({ ...sampleDeadLetter, state: 'success' as 'dlq' }))],
+    ['state of an attempt', () => decodeAttempt(encodeAttempt({ ...sampleAttempt, state: 'weird' as 'dlq' }))],
+    ['failure class of an attempt', () => decodeAttempt(encodeAttempt({ ...sampleAttempt, failureClass: 'weird' as 'local' }))],
+    ['band', () => decodeEndpointHealth(encodeEndpointHealth({ ...sampleHealth, band: 'weird' as 'healthy' }))],
     ['inner', () => decodeDeadLetter(encodeDeadLetter({
       ...sampleDeadLetter, delivery: { ...sampleDelivery, attempts: [{ ...sampleDelivery.attempts[0]!, failureClass: '__proto__' as 'local' }] },
     }))],
@@ -99,6 +107,9 @@ test('numbers that cannot be are unreadable', () => {
     { ...sampleDelivery, replay: -1 }, { ...sampleDelivery, attemptsMade: -1 }, { ...sampleDelivery, attempts: [{ ...sampleDelivery.attempts[0]!, attempt: 0 }] },
   ]
   for (const delivery of wrong) assert.throws(() => decodeDelivery(encodeDelivery(delivery)), { kind: 'unreadable' })
+  for (const throttleRatePerSecond of [NaN, Infinity, -1]) {
+    assert.throws(() => decodeEndpointHealth(encodeEndpointHealth({ ...sampleHealth, throttleRatePerSecond })), { kind: 'unreadable' })
+  }
 })
 
 test('a record of another kind is unreadable, an unknown schema is not', () => {
