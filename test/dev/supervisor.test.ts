@@ -78,10 +78,15 @@ test('one that does not end when asked is killed, and that is told', async (t) =
 })
 
 test('one that waits for its next start is not started after a stop', async (t) => {
-  const { supervisor, events } = await supervise(t, { processes: [{ name: 'a', file, args: ['die', '1'] }] })
-  await until(() => events.filter(({ type }) => type === 'died').length === 2, { message: 'two deaths' })
+  const processes = [{ name: 'a', file, args: ['die', '1'] }]
+  const { supervisor, events } = await supervise(t, { processes })
+  const deathsIn = (of: readonly ProcessEvent[]) => of.filter(({ type }) => type === 'died').length
+  await until(() => deathsIn(events) === 2, { message: 'two deaths' })
   await supervisor.stop()
-  const count = events.length
+  const countAtStop = events.length
+  // Its next start was 400 ms away; another one waits 600 ms in all before its third death.
+  const clock = await supervise(t, { processes })
+  await until(() => deathsIn(clock.events) === 3, { message: 'three deaths of another' })
+  assert.equal(events.length, countAtStop)
   assert.equal(supervisor.pidOf('a'), null)
-  assert.equal(events.length, count)
 })
