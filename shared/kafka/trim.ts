@@ -33,6 +33,7 @@ export async function trimBehind(admin: Admin, { topic, groupId, partitions }: T
     return done <= Number(high) && offset > Number(low) ? [{ partition, offset, records: offset - Number(low) }] : []
   })
   if (cuts.length === 0) return []
+  cuts.sort((a, b) => a.partition - b.partition)
   await deleteBefore(admin, topic, cuts)
   return cuts.map(({ partition, records }) => ({ topic, partition, records }))
 }

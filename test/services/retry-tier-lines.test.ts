@@ -58,6 +58,19 @@ test('a tier gives each record once, in the order of its partition, never before
   }), { numRuns: 200 })
 })
 
+test('a line of thousands is given in order while more arrive', () => {
+  const line = createTierLine(0)
+  const window = windowOf(0)
+  const taken: string[] = []
+  for (let offset = 0; offset < 3_000; offset += 1) {
+    line.push(leaseOf(window, offset, offset))
+    // Slower than they arrive at first, then faster.
+    taken.push(...takeAll(line, offset < 1_000 ? offset / 2 : offset - 100))
+  }
+  taken.push(...takeAll(line, 3_000))
+  assert.deepEqual(taken, Array.from({ length: 3_000 }, (_, offset) => `0/${offset}`))
+})
+
 test('only heads are looked at: a head of another partition does not hold back one that is ready', () => {
   const line = createTierLine(100)
   const [first, second] = [windowOf(0), windowOf(1)]
