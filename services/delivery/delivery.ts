@@ -53,6 +53,8 @@ export type Delivery = {
   close(deadlineMs: number): Promise<void>
 }
 
+/** Partitions are held at this share of the window: what is in flight and being written still grows a little. */
+const heldAtShare = 0.8
 /** Before it joins again, a member waits this long for what is nearly through: that much is then not repeated by the next owner. */
 const handOverDrainMs = 120
 /** And this long for the brokers to take what is known of endpoints. */
@@ -103,7 +105,7 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
 
   let isStopping = false
   const consumer = await startConsumer({
-    connection, groupId, topics: [topics.deliveries], windowBytes: options.windowBytes,
+    connection, groupId, topics: [topics.deliveries], windowBytes: options.windowBytes * heldAtShare,
     ...(options.sessionTimeoutMs === undefined ? {} : { sessionTimeoutMs: options.sessionTimeoutMs }),
     handlers: {
       onRecord: worker.take,

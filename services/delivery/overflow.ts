@@ -10,7 +10,10 @@ export type Overflow = {
   checkLarge(): void
 }
 
-/** An endpoint that holds more than its share of the window and will not be through soon gives up its youngest. */
+/** Below this share of the window nobody is in anybody's way, and a burst for one quick endpoint is better sent than parked. */
+const crowdedShare = 0.5
+
+/** Once the window is crowded, an endpoint that holds more than its share and will not be through soon gives up its youngest. */
 export function createOverflow(options: {
   readonly queue: FairQueue<Job>
   readonly endpoints: Endpoints
@@ -29,6 +32,7 @@ export function createOverflow(options: {
       return
     }
     large.add(key)
+    if (queue.bytes < windowBytes * crowdedShare) return
     const recentRatePerSecond = endpoints.get(key).rate.ratePerSecond(options.now())
     const count = countToPark({ heldCount: queue.countOf(key), heldBytes, windowBytes, recentRatePerSecond })
     if (count === 0) return
