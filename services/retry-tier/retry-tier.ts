@@ -1,7 +1,6 @@
-import type { Admin } from 'kafkajs'
 import { tierTopicSuffix } from '../../shared/domain/hops.ts'
 import type { BrokerTime } from '../../shared/kafka/broker-time.ts'
-import type { KafkaConnection } from '../../shared/kafka/client.ts'
+import type { AdminClient, KafkaConnection } from '../../shared/kafka/client.ts'
 import type { Producer } from '../../shared/kafka/producer.ts'
 import { listRetryTopics, topicNames, type RetryTopic } from '../../shared/kafka/topics.ts'
 import { createTrimmer } from '../../shared/kafka/trim.ts'
@@ -16,7 +15,7 @@ import { createTierLine } from './tier.ts'
 export type RetryTierOptions = {
   readonly connection: KafkaConnection
   /** Gives up after a few tries, so that a broker that is away is noticed. */
-  readonly admin: Admin
+  readonly admin: AdminClient
   readonly producer: Producer
   readonly brokerTime: BrokerTime
   readonly topicPrefix: string
