@@ -82,7 +82,8 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
     load: health.get,
     write: async (record) => { await producer.send(health.record(record)) },
     isOwner: (key) => partitionCount > 0 && owned.has(partitionOfKey(key)),
-    now: () => brokerTime.nowForDue(),
+    // Whole: it goes into records.
+    now: () => Math.ceil(brokerTime.nowForDue()),
     capStart: options.endpointCapStart,
     capMax: options.endpointCapMax,
     onWriteFailed: (endpoint, error) => log.warn('the health of an endpoint could not be written; it is tried again', { endpoint, error }),
