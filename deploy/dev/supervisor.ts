@@ -15,12 +15,14 @@ export type SupervisorOptions = {
 export type Supervisor = {
   /** The process that runs under this name now, or null between two lives. */
   pidOf(name: string): number | null
+  /** Kills (-9) a process of this kind, of several the next in turn, and starts it again at once. Throws when there is none of that kind. */
+  kill(name: string): void
   /**
    * Kills (-9) a process of this kind every `intervalMs`, and starts it again at once: the name itself, or `<name>-1`, `<name>-2` ...
    * in turn. Returns what ends it. Throws when there is none of that kind.
    */
   killEvery(name: string, intervalMs: number): () => void
-  /** How often `killEvery` has killed processes of this kind. */
+  /** How often processes of this kind were killed so. */
   kills(name: string): number
   /** Stops all at once and resolves when all have ended. May be called more than once. */
   stop(): Promise<void>
@@ -40,17 +42,29 @@ export async function startSupervisor(options: SupervisorOptions): Promise<Super
   const killTimers = new Set<NodeJS.Timeout>()
   let stopping: Promise<void> | null = null
 
+  const turns = new Map<string, number>()
+
   const ofKind = (kind: string): KeptProcess[] => kept.filter(({ name }) => isOfKind(name, kind))
+
+  function kindToKill(name: string): readonly KeptProcess[] {
+    const kind = ofKind(name)
+    if (kind.length > 0) return kind
+    throw new Error(`there is no process ${name} to kill: name one of ${kept.map((one) => one.name).join(', ')}`)
+  }
+
+  function kill(name: string): void {
+    const kind = kindToKill(name)
+    const turn = turns.get(name) ?? 0
+    turns.set(name, turn + 1)
+    kind[turn % kind.length]!.kill()
+  }
 
   return {
     pidOf: (name) => kept.find((one) => one.name === name)?.pid() ?? null,
+    kill,
     killEvery: (name, intervalMs) => {
-      const kind = ofKind(name)
-      if (kind.length === 0) {
-        throw new Error(`there is no process ${name} to kill: name one of ${kept.map((one) => one.name).join(', ')}`)
-      }
-      let turn = 0
-      const timer = setInterval(() => kind[turn++ % kind.length]!.kill(), intervalMs)
+      kindToKill(name)
+      const timer = setInterval(() => kill(name), intervalMs)
       killTimers.add(timer)
       return () => {
         clearInterval(timer)
