@@ -15,6 +15,8 @@ export type LocalRun = {
   readonly brokers: string
   /** Epoch ms. */
   readonly startedAt: number
+  /** POSTHOUSE_* names the services of this run were started with; the CLI takes them as its defaults. Nothing secret belongs here. */
+  readonly environment?: Readonly<Record<string, string>>
 }
 
 type Written = LocalRun & Pick<ProcessIdentity, 'startTicks'>
@@ -22,7 +24,7 @@ type Written = LocalRun & Pick<ProcessIdentity, 'startTicks'>
 /** Says that a local Kafka runs. Resolves to what takes it back at the end, unless a later run has written over it. */
 export async function writeRunFile(run: Omit<LocalRun, 'startedAt'>, file = runFile): Promise<() => Promise<void>> {
   const { pid, startTicks } = identify(run.pid)
-  const written: Written = { pid, startTicks, brokers: run.brokers, startedAt: Date.now() }
+  const written: Written = { ...run, pid, startTicks, startedAt: Date.now() }
   await mkdir(dirname(file), { recursive: true })
   const partial = `${file}.${process.pid}`
   await writeFile(partial, `${JSON.stringify(written)}\n`)
@@ -37,8 +39,8 @@ export async function writeRunFile(run: Omit<LocalRun, 'startedAt'>, file = runF
 export function findLocalKafka(file = runFile): LocalRun | null {
   const run = readRunFile(file)
   if (!run || !isAlive(run)) return null
-  const { pid, brokers, startedAt } = run
-  return { pid, brokers, startedAt }
+  const { startTicks: _, ...local } = run
+  return local
 }
 
 function readRunFile(file: string): Written | null {

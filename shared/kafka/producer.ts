@@ -145,7 +145,7 @@ export async function createProducer(options: ProducerOptions): Promise<Producer
       retryLater([pending])
     } else if (isUnknown) {
       const what = partition === undefined ? `topic ${topic}` : `partition ${partition} of topic ${topic}`
-      refuse(pending, new ProduceError('unknown_topic', `${what} does not exist: create what is missing with "posthouse topics apply"`))
+      refuse(pending, new ProduceError('unknown_topic', `${what} does not exist: create what is missing with "posthouse topics provision --yes"`))
     } else {
       refuse(pending, new ProduceError('refused', `the brokers refuse to write to topic ${topic}: ${errorType}`))
     }

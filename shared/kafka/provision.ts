@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import kafkajs, { type Admin } from 'kafkajs'
 import { readTopicStates, type TopicState } from './topic-state.ts'
 import type { TopicSpec } from './topics.ts'
@@ -17,7 +18,7 @@ export async function planTopics(admin: Admin, catalogue: readonly TopicSpec[]):
 }
 
 /**
- * Creates, grows and configures topics. Deletes nothing and keeps every other value set on a topic; may be repeated.
+ * Creates, grows and configures topics. Deletes nothing and keeps every other value set on a topic; may be repeated. Resolves once a broker shows it.
  * @throws when Kafka refuses a part (what was done before it stays)
  */
 export async function applyTopics(admin: Admin, plan: readonly TopicDifference[]): Promise<void> {
@@ -34,6 +35,29 @@ export async function applyTopics(admin: Admin, plan: readonly TopicDifference[]
   const growing = plan.flatMap((difference) => (difference.kind === 'partitions' ? [{ topic: difference.name, count: difference.wants }] : []))
   if (growing.length > 0) await admin.createPartitions({ topicPartitions: growing })
   await alterConfigs(admin, plan.filter((difference) => difference.kind === 'config'))
+  await shown(admin, plan)
+}
+
+/** A broker learns what the controller has done a moment later: whoever looks next must see it. */
+const shownDeadlineMs = 10_000
+
+async function shown(admin: Admin, plan: readonly TopicDifference[]): Promise<void> {
+  const names = [...new Set(plan.map(nameOf))]
+  const deadlineAt = performance.now() + shownDeadlineMs
+  while (performance.now() < deadlineAt) {
+    const states = await readTopicStates(admin, names)
+    if (plan.every((difference) => isShown(difference, states.get(nameOf(difference))))) return
+    await sleep(50)
+  }
+}
+
+const nameOf = (difference: TopicDifference): string => (difference.kind === 'missing' ? difference.topic.name : difference.name)
+
+function isShown(difference: TopicDifference, state: TopicState | undefined): boolean {
+  if (!state) return false
+  if (difference.kind === 'missing') return differencesOf(difference.topic, state).length === 0
+  if (difference.kind === 'partitions') return state.partitions >= difference.wants
+  return isSameValue(difference.key, state.config[difference.key], difference.wants)
 }
 
 function differencesOf(spec: TopicSpec, state: TopicState | undefined): readonly TopicDifference[] {

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { EachBatchPayload } from 'kafkajs'
 import { stickyAssigner } from './assignment.ts'
-import { createAdmin, createKafka, type KafkaConnection } from './client.ts'
+import { createKafka, type KafkaConnection } from './client.ts'
+import { deleteGroup } from './delete-group.ts'
 import { withMembershipHooks, type FetchedBatch, type GroupInternals } from './membership.ts'
 
 export type TableRecord = {
@@ -152,16 +153,3 @@ export async function startTable(options: TableOptions): Promise<Table> {
     })()),
   }
 }
-
-/** An empty group without commits goes away by itself in time; deleting it keeps the list of groups short. */
-async function deleteGroup(connection: KafkaConnection, groupId: string): Promise<void> {
-  const admin = await createAdmin(connection)
-  try {
-    await admin.deleteGroups([groupId])
-  } catch (error) {
-    connection.log('debug', 'the group of a table reader was not deleted', { groupId, message: String(error) })
-  } finally {
-    await admin.disconnect()
-  }
-}
-

@@ -15,7 +15,7 @@ export async function checkTopics(admin: Admin, catalogue: readonly TopicSpec[],
   return needed.flatMap((name) => problemsOf(specs.get(name), states.get(name)).map((problem) => ({ topic: name, problem: `topic ${name} ${problem}` })))
 }
 
-const advice = 'run "posthouse topics apply"'
+const advice = 'run "posthouse topics provision --yes"'
 
 function problemsOf(spec: TopicSpec | undefined, state: TopicState | undefined): readonly string[] {
   if (!state) return [spec ? `does not exist: ${advice}` : 'does not exist: create it, or correct its name in the configuration']

@@ -1,0 +1,67 @@
+import { InvalidArgumentError, Option, type Command } from 'commander'
+import { parseDurationMs } from '../shared/domain/duration.ts'
+import type { ExitCode } from '../shared/lifecycle/exit-codes.ts'
+import { createContext, type CommonOptions, type Context } from './context.ts'
+import { outputFormats } from './output.ts'
+
+/** How a command hands its exit code to main.ts; nothing means 0. */
+export type Outcome = ExitCode | void
+
+/** A command of the program with the options that all of them take. `usage`: its name and arguments. */
+export function addCommand(parent: Command, usage: string, summary: string): Command {
+  return parent.command(usage).summary(summary).description(summary)
+    .addOption(new Option('-o, --output <format>', 'form of what is printed').choices([...outputFormats]).default('table'))
+    .option('-q, --quiet', 'print no notes beside the result')
+    .option('--verbose', 'print what the Kafka client says, and stacks of errors')
+}
+
+/** A noun of `posthouse noun verb`. */
+export function addNoun(parent: Command, name: string, summary: string): Command {
+  return parent.command(name).summary(summary).description(summary)
+}
+
+/** Turns a command's work into commander's action. `work` gets the command's arguments and then its options, as commander passes them. */
+export function act(work: (context: Context, ...args: never[]) => Promise<Outcome>): (...given: unknown[]) => Promise<void> {
+  return async (...given) => {
+    const command = given.at(-1) as Command
+    const outcome = await work(createContext(command.opts<CommonOptions>()), ...given.slice(0, -1) as never[])
+    if (outcome !== undefined) rootOf(command).setOptionValue('exitCode', outcome)
+  }
+}
+
+const rootOf = (command: Command): Command => (command.parent ? rootOf(command.parent) : command)
+
+/** A whole number in decimal digits. */
+export const wholeNumber = (from: number, to: number) => (text: string): number => {
+  const value = Number(text)
+  if (!/^\d{1,15}$/.test(text) || value < from || value > to) throw new InvalidArgumentError(`Give a whole number from ${from} to ${to}.`)
+  return value
+}
+
+/** A duration such as `30s`, as ms. */
+export const durationMs = (text: string): number => {
+  try {
+    return parseDurationMs(text)
+  } catch {
+    throw new InvalidArgumentError('Give a duration such as 500ms, 30s, 5m, 2h or 3d.')
+  }
+}
+
+/** Collects an option that may be given more than once. */
+export const collect = (text: string, earlier: readonly string[] | undefined): readonly string[] => [...(earlier ?? []), text]
+
+/** The same, where one mention may hold several, separated by commas. */
+export const collectList = (text: string, earlier: readonly string[] | undefined): readonly string[] =>
+  [...(earlier ?? []), ...text.split(',').map((part) => part.trim()).filter((part) => part !== '')]
+
+/** Where reading begins: `earliest`, a duration ago, or an ISO time with its zone. */
+export const startPosition = (text: string): 'earliest' | 'latest' | { readonly at: number } => {
+  if (text === 'earliest' || text === 'latest') return text
+  try {
+    return { at: Date.now() - parseDurationMs(text) }
+  } catch {
+    const at = /^\d{4}-\d{2}-\d{2}T.*(Z|[+-]\d{2}:?\d{2})$/.test(text) ? Date.parse(text) : NaN
+    if (Number.isNaN(at)) throw new InvalidArgumentError('Give latest, earliest, a duration such as 2h, or a time with its zone such as 2026-01-31T08:00:00Z.')
+    return { at }
+  }
+}

@@ -1,0 +1,84 @@
+import { formatDuration } from '../shared/domain/duration.ts'
+import { describePolicy, nominalMs, resolvePolicy, worstCaseMs, type Policy } from '../shared/domain/policy.ts'
+import type { StoredSubscription } from '../shared/domain/subscription.ts'
+import type { Output } from './output.ts'
+
+/** A subscription as it is shown: no secret, no value of a custom header, and of the URL the host only, as it may carry a token. */
+export type SubscriptionView = {
+  readonly id: string
+  readonly tenant: string | null
+  readonly host: string
+  readonly endpointKey: string
+  readonly eventTypes: readonly string[]
+  readonly state: string
+  readonly signatureScheme: string
+  readonly headerNames: readonly string[]
+  readonly policy: StoredSubscription['policy']
+  readonly description: string | null
+  readonly secrets: readonly { readonly createdAt: string; readonly expiresAt: string | null }[]
+  readonly createdAt: string
+  readonly updatedAt: string
+  /** What --if-version takes. */
+  readonly version: number
+}
+
+export const hostOf = (url: string): string => URL.parse(url)?.host ?? ''
+const iso = (at: number): string => new Date(at).toISOString()
+
+export function viewOf(subscription: StoredSubscription): SubscriptionView {
+  const { id, tenant, url, endpointKey, eventTypes, state, signatureScheme, headers, policy, description, secrets, offset } = subscription
+  return {
+    id, tenant, host: hostOf(url), endpointKey, eventTypes, state, signatureScheme, headerNames: headers.map(({ name }) => name), policy, description,
+    secrets: secrets.map(({ createdAt, expiresAt }) => ({ createdAt: iso(createdAt), expiresAt: expiresAt === null ? null : iso(expiresAt) })),
+    createdAt: iso(subscription.createdAt), updatedAt: iso(subscription.updatedAt), version: offset,
+  }
+}
+
+export function printSubscriptions(output: Output, subscriptions: readonly StoredSubscription[]): void {
+  output.rows(subscriptions.map(viewOf), [
+    { title: 'ID', text: ({ id }) => id },
+    { title: 'STATE', text: ({ state }) => state },
+    { title: 'TENANT', text: ({ tenant }) => tenant ?? '-' },
+    { title: 'HOST', text: ({ host }) => host },
+    { title: 'ENDPOINT', text: ({ endpointKey }) => endpointKey },
+    { title: 'UPDATED', text: ({ updatedAt }) => `${updatedAt.slice(0, 19)}Z` },
+    { title: 'EVENT TYPES', text: ({ eventTypes }) => eventTypes.join(' ') },
+  ])
+}
+
+/** One subscription after a change that everybody understands: a line of the list, or the object itself. */
+export function printChanged(output: Output, subscription: StoredSubscription): void {
+  if (output.format === 'table') printSubscriptions(output, [subscription])
+  else output.record(viewOf(subscription), [])
+}
+
+/** One subscription in full. `extra` is what only this command may show: a new secret, the whole URL. */
+export function printSubscription(output: Output, subscription: StoredSubscription, defaults: Policy, extra: Readonly<Record<string, string>> = {}): void {
+  const view = viewOf(subscription)
+  const policy = resolvePolicy(subscription.policy, defaults)
+  const retries = `${describePolicy(policy)}; ${formatDuration(roundUp(nominalMs(policy)))} in all, at worst ${formatDuration(roundUp(worstCaseMs(policy)))}`
+  const secrets = view.secrets.map(({ createdAt, expiresAt }) => `of ${createdAt}${expiresAt === null ? '' : `, until ${expiresAt}`}`)
+  output.record({ ...view, ...extra, nominalMs: nominalMs(policy), worstCaseMs: worstCaseMs(policy) }, [
+    ['id', view.id],
+    ...Object.entries(extra),
+    ['state', view.state],
+    ...(view.tenant === null ? [] : [['tenant', view.tenant] as const]),
+    ['host', view.host],
+    ['endpoint', view.endpointKey],
+    ['event types', view.eventTypes.join(' ')],
+    ['signature', view.signatureScheme],
+    ['secrets', secrets.join('\n')],
+    ...(view.headerNames.length === 0 ? [] : [['headers', view.headerNames.join(' ')] as const]),
+    ['retries', retries],
+    ...(view.description === null ? [] : [['description', view.description] as const]),
+    ['created', view.createdAt],
+    ['updated', view.updatedAt],
+    ['version', String(view.version)],
+  ])
+}
+
+/** To a whole unit that people can read: minutes below two hours, hours above. */
+function roundUp(ms: number): number {
+  const unit = ms > 2 * 3_600_000 ? 3_600_000 : ms > 120_000 ? 60_000 : 1_000
+  return Math.ceil(ms / unit) * unit
+}

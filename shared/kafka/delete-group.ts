@@ -1,0 +1,13 @@
+import { createAdmin, type KafkaConnection } from './client.ts'
+
+/** Deletes the group of a reader that has left. An empty group without commits goes away by itself in time; this keeps the list of groups short. */
+export async function deleteGroup(connection: KafkaConnection, groupId: string): Promise<void> {
+  const admin = await createAdmin(connection)
+  try {
+    await admin.deleteGroups([groupId])
+  } catch (error) {
+    connection.log('debug', 'the group of a reader was not deleted', { groupId, message: String(error) })
+  } finally {
+    await admin.disconnect()
+  }
+}
