@@ -1,18 +1,9 @@
-import { Counter } from 'prom-client'
-import type { BrokerTime } from '../../shared/kafka/broker-time.ts'
-import type { Producer } from '../../shared/kafka/producer.ts'
 import type { Trimmed } from '../../shared/kafka/trim.ts'
+import { stalledAfterMs } from '../../shared/kafka-service/series.ts'
 import { latenessSecondsBuckets } from '../../shared/metrics/buckets.ts'
 import type { Metrics } from '../../shared/metrics/registry.ts'
 import { rejectReasons, type OnwardEvents } from './onward.ts'
 import type { ServedTier } from './served-tier.ts'
-
-/** What is read when somebody scrapes. */
-export type MetricSources = {
-  tiers(): readonly ServedTier[]
-  readonly producer: Producer
-  readonly brokerTime: BrokerTime
-}
 
 export type RetryTierMetrics = OnwardEvents & {
   /** Makes the series of a tier present at 0, before anything happens in it. `targets`: where its records may go. */
@@ -21,11 +12,8 @@ export type RetryTierMetrics = OnwardEvents & {
   onTrimmed(suffix: string, trimmed: readonly Trimmed[]): void
 }
 
-/** A position that stands below the high watermark for this long although nothing holds it, ms. */
-const stalledAfterMs = 30_000
-
 /** The series of this service. `tier`, `from` and `to` are ends of the names of retry topics, or `deliveries` and `rejected`. */
-export function createRetryTierMetrics(metrics: Metrics, sources: MetricSources): RetryTierMetrics {
+export function createRetryTierMetrics(metrics: Metrics, tiers: () => readonly ServedTier[]): RetryTierMetrics {
   const tier: readonly string[] = []
   const hops = metrics.counter({ name: 'posthouse_retry_hops_total', help: 'Records written onward, by where they waited and where they went.', labels: { from: tier, to: tier } })
   const rejected = metrics.counter({ name: 'posthouse_retry_rejected_total', help: 'Records of retry topics that were no deliveries.', labels: { tier, reason: tier } })
@@ -39,8 +27,7 @@ export function createRetryTierMetrics(metrics: Metrics, sources: MetricSources)
     name: 'posthouse_retry_due_lateness_seconds', help: 'From the due time to the append to deliveries, in broker time; the last tier\'s allowance is in it.',
     buckets: latenessSecondsBuckets,
   })
-  exportTiers(metrics, sources)
-  exportProcess(metrics, sources)
+  exportTiers(metrics, tiers)
 
   return {
     onServed(suffix, targets) {
@@ -74,7 +61,7 @@ const tierGauges: readonly (readonly [string, string, (tier: ServedTier) => numb
   ['posthouse_retry_heartbeat_age_seconds', 'Since the coordinator last took a heartbeat; -1 before the first.', heartbeatAgeOf],
 ]
 
-function exportTiers(metrics: Metrics, { tiers }: MetricSources): void {
+function exportTiers(metrics: Metrics, tiers: () => readonly ServedTier[]): void {
   for (const [name, help, valueOf] of tierGauges) {
     metrics.gauge({
       name, help, labels: { tier: [] },
@@ -82,29 +69,6 @@ function exportTiers(metrics: Metrics, { tiers }: MetricSources): void {
         // A tier that is gone must not keep its last value.
         gauge.reset()
         for (const tier of tiers()) gauge.set({ tier: tier.suffix }, valueOf(tier))
-      },
-    })
-  }
-}
-
-function exportProcess(metrics: Metrics, { brokerTime, producer }: MetricSources): void {
-  const gauges: readonly (readonly [string, string, () => number])[] = [
-    ['posthouse_broker_clock_skew_seconds', 'Broker time minus the clock of this machine.', () => brokerTime.skewMs() / 1000],
-    ['posthouse_producer_queued_records', 'Records that wait to be acknowledged by the brokers.', () => producer.queuedRecords()],
-    ['posthouse_producer_queued_bytes', 'Bytes of the records that wait to be acknowledged.', () => producer.queuedBytes()],
-  ]
-  for (const [name, help, value] of gauges) metrics.gauge({ name, help, collect: (gauge) => gauge.set(value()) })
-  const counters: readonly (readonly [string, string, () => number])[] = [
-    ['posthouse_producer_retried_records_total', 'Records sent again after a failure: each may have been written before.', () => producer.counts().retriedRecords],
-    ['posthouse_producer_refused_records_total', 'Records the brokers will not take.', () => producer.counts().refusedRecords],
-  ]
-  // The producer counts by itself, so these are read when scraped, which only the plain counter can.
-  for (const [name, help, value] of counters) {
-    const counter = new Counter({
-      name, help, registers: [metrics.registry],
-      collect: () => {
-        counter.reset()
-        counter.inc(value())
       },
     })
   }

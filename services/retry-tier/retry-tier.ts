@@ -8,7 +8,7 @@ import type { Log } from '../../shared/log/log.ts'
 import type { RetryTierMetrics } from './metrics.ts'
 import { createOnward } from './onward.ts'
 import { serveTier, type ServedTier, type TierBounds } from './served-tier.ts'
-import { createServedTiers, type Answering } from './served-tiers.ts'
+import { createServedTiers } from './served-tiers.ts'
 import { createSoonLine } from './soon.ts'
 import { createTierLine } from './tier.ts'
 
@@ -41,7 +41,6 @@ export type RetryTier = {
   tiers(): readonly ServedTier[]
   /** Whatever keeps records waiting that should not: topics not served, records Kafka refuses. One line each. */
   problems(): readonly string[]
-  answering(): Answering
   /** Starts nothing more, waits up to `deadlineMs` for acknowledgements, commits, leaves the groups. May be called again. */
   close(deadlineMs: number): Promise<void>
 }
@@ -90,7 +89,6 @@ export async function startRetryTier(options: RetryTierOptions): Promise<RetryTi
   })
   return {
     tiers: served.current,
-    answering: served.answering,
     problems: () => [...served.problems(), ...[onward.refusal()].filter((refusal) => refusal !== null)],
     async close(deadlineMs) {
       await Promise.all([trimmer.close(), served.close(deadlineMs)])

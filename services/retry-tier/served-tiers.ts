@@ -16,9 +16,6 @@ export type ServedTiersOptions = {
   readonly log: Log
 }
 
-/** Successful looks at the brokers, epoch ms: the first since one failed, and the last; null while they fail. */
-export type Answering = { readonly since: number; readonly lastAt: number } | null
-
 /** The retry topics this process serves. Looked for again and again, so that nothing waits unread after a change of configuration. */
 export type ServedTiers = {
   current(): readonly ServedTier[]
@@ -26,8 +23,6 @@ export type ServedTiers = {
   targetDelaysMs(): readonly number[]
   /** Why a topic that is there is not served, one line each. */
   problems(): readonly string[]
-  /** Since when every look at the topics has had an answer. */
-  answering(): Answering
   /** Looks at the topics now, resolves when those found are served, and looks again every `intervalMs`. */
   start(): Promise<void>
   /** Waits for acknowledgements up to `deadlineMs`, commits, leaves the groups. May be called again. */
@@ -47,7 +42,6 @@ export function createServedTiers(options: ServedTiersOptions): ServedTiers {
   let problems = new Map<string, string>()
   let targetDelaysMs: readonly number[] = []
   let timer: NodeJS.Timeout | undefined
-  let answering: Answering = null
   let closing: Promise<void> | null = null
 
   /** Returns the starts it began, which may take as long as Kafka is away. */
@@ -56,7 +50,6 @@ export function createServedTiers(options: ServedTiersOptions): ServedTiers {
     const fresh = topics.filter(({ suffix }) =>
       (servedSuffixes === null || servedSuffixes.includes(suffix)) && !served.has(suffix) && !starting.has(suffix))
     const faults = fresh.length > 0 ? await options.findFaults(fresh) : new Map<string, string>()
-    answering = { since: answering?.since ?? Date.now(), lastAt: Date.now() }
     // The tiers to write to are known before the first record is read.
     targetDelaysMs = configuredDelaysMs.filter((delayMs) => topics.some(({ suffix }) => suffix === tierTopicSuffix(delayMs)))
     problems = new Map(faults)
@@ -100,7 +93,6 @@ export function createServedTiers(options: ServedTiersOptions): ServedTiers {
     try {
       starts = await lookOnce()
     } catch (error) {
-      answering = null
       problems.set('topics', 'retry topics cannot be listed: Kafka does not answer')
       log.warn('retry topics could not be listed: tried again later', { intervalMs: options.intervalMs, error })
     }
@@ -112,7 +104,6 @@ export function createServedTiers(options: ServedTiersOptions): ServedTiers {
     current: () => [...served.values()],
     targetDelaysMs: () => targetDelaysMs,
     problems: () => [...problems.values(), ...[...starting].map((suffix) => `tier ${suffix} is being joined`)],
-    answering: () => answering,
     start: look,
     close: (deadlineMs) => (closing ??= (async () => {
       clearTimeout(timer)

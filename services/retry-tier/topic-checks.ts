@@ -1,15 +1,6 @@
 import type { AdminClient } from '../../shared/kafka/client.ts'
-import { checkTopics } from '../../shared/kafka/topic-check.ts'
 import { readTopicStates } from '../../shared/kafka/topic-state.ts'
-import { topicCatalogue, topicNames, type RetryTopic } from '../../shared/kafka/topics.ts'
-
-/** What this service cannot start without: where it writes to, and every tier it may choose. One line for each thing that is wrong. */
-export async function findStartFaults(admin: AdminClient, prefix: string, configuredDelaysMs: readonly number[]): Promise<readonly string[]> {
-  const names = topicNames(prefix)
-  const needed = [names.deliveries, names.rejected, names.soon, ...configuredDelaysMs.map(names.tier)]
-  const problems = await checkTopics(admin, topicCatalogue({ prefix, tiersMs: configuredDelaysMs }), needed)
-  return problems.map(({ problem }) => problem)
-}
+import type { RetryTopic } from '../../shared/kafka/topics.ts'
 
 /**
  * Retry topics whose records would come up at the wrong time, with what is wrong. Nothing else is held against a topic that is there,

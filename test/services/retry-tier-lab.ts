@@ -87,7 +87,7 @@ export async function openRetryLab(t: TestContext, tiersMs: readonly number[], {
     const hops: Hopped[] = []
     const failures: Error[] = []
     let retryTier: RetryTier | null = null
-    const series = createRetryTierMetrics(ours, { tiers: () => retryTier?.tiers() ?? [], producer, brokerTime })
+    const series = createRetryTierMetrics(ours, () => retryTier?.tiers() ?? [])
     const metrics: RetryTierMetrics = {
       ...series,
       onHop(hop) {
