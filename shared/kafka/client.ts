@@ -2,6 +2,7 @@ import type { ConnectionOptions } from 'node:tls'
 import type { Admin, ISocketFactory, Kafka as KafkaClient, LogEntry, SASLOptions } from 'kafkajs'
 import { hardenKafkajs } from './hardening.ts'
 import { registerCodecs } from './compression.ts'
+import { createTopicsPatiently } from './create-topics.ts'
 import kafkajs from 'kafkajs'
 
 const { Kafka, logLevel } = kafkajs
@@ -31,7 +32,7 @@ export const kafkaRetry = { initialRetryTime: 200, maxRetryTime: 5_000, retries:
 export function createKafka(connection: KafkaConnection, options: { readonly retries?: number } = {}): KafkaClient {
   hardenKafkajs()
   registerCodecs()
-  return new Kafka({
+  const kafka = new Kafka({
     brokers: [...connection.brokers],
     clientId: connection.clientId,
     ssl: connection.ssl,
@@ -44,6 +45,9 @@ export function createKafka(connection: KafkaConnection, options: { readonly ret
     logLevel: logLevel.INFO,
     logCreator: () => (entry) => forwardLog(connection.log, entry),
   })
+  const makeAdmin = kafka.admin.bind(kafka)
+  kafka.admin = (config) => createTopicsPatiently(makeAdmin(config))
+  return kafka
 }
 
 /** kafkajs's admin client, connected. */
