@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, relative, sep } from 'node:path'
 import { test } from 'node:test'
 import { projectRoot } from '../deploy/dev/folders.ts'
@@ -8,7 +8,9 @@ import { importsOf, layeringViolations, shapeViolations } from './support/layers
 const folders = ['services', 'shared', 'cli', 'deploy', 'receiver', 'test']
 
 function projectSources(): Map<string, string> {
-  const files = folders.flatMap((folder) => readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true }))
+  // Git keeps no empty folders, so one that nothing is in yet is not there in a clone.
+  const files = folders.filter((folder) => existsSync(join(projectRoot, folder)))
+    .flatMap((folder) => readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true }))
     .filter((entry) => entry.isFile() && /\.[cm]?[jt]s$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name))
   return new Map(files.map((file) => [relative(projectRoot, file).split(sep).join('/'), readFileSync(file, 'utf8')]))

@@ -15,6 +15,8 @@ import { spawnLeashed, type Ended } from '../deploy/dev/leash.ts'
 const brokersVariable = 'POSTHOUSE_TEST_KAFKA'
 /** A test that hangs fails; the longest ones restart a broker a few times. */
 const testTimeoutMs = 300_000
+/** The runner's own time limit cannot end a test that never yields. */
+const runTimeoutMs = 20 * 60_000
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 type Kafka = {
@@ -77,8 +79,14 @@ async function runTests(args: readonly string[], brokers: string | null, interru
     graceMs: 5_000,
     onLine: 'inherit',
   })
-  const signal = await Promise.race([interrupted, runner.ended.then(() => null)])
-  return exitCodeOf(await (signal === null ? runner.ended : runner.terminate(10_000)), signal)
+  const tooLong = AbortSignal.timeout(runTimeoutMs)
+  const timedOut = new Promise<'timeout'>((resolve) => tooLong.addEventListener('abort', () => resolve('timeout')))
+  const reason = await Promise.race([interrupted, timedOut, runner.ended.then(() => null)])
+  if (reason === null) return exitCodeOf(await runner.ended)
+  await runner.terminate(10_000)
+  if (reason !== 'timeout') return 128 + constants.signals[reason]
+  say(`The tests had not ended after ${runTimeoutMs / 60_000} minutes and were ended: the first file without a result hangs.`)
+  return 1
 }
 
 /** `kafka` stands for every test file with it in its path; a folder for what is in it; files and globs for themselves. */
@@ -88,9 +96,8 @@ function toPattern(given: string): string {
   return /[*?{[]/.test(given) ? given : `test/**/{*${given}*/**/*,*${given}*}.test.ts`
 }
 
-function exitCodeOf(end: Ended, signal: NodeJS.Signals | null): number {
-  const endedBy = signal ?? end.signal
-  return endedBy === null ? (end.code ?? 1) : 128 + constants.signals[endedBy]
+function exitCodeOf({ code, signal }: Ended): number {
+  return signal === null ? (code ?? 1) : 128 + constants.signals[signal]
 }
 
 /** The first signal that asks us to end. From now on they do not end us, so that what was started is stopped in order. */

@@ -35,7 +35,10 @@ test('hops add up to the wait: never early, late by no more than one allowance, 
   const tiers = fc.oneof(
     fc.constant(standardTiers),
     fc.constant([s, 2 * s, 5 * s]),
-    fc.array(fc.integer({ min: 50, max: 48 * h }), { minLength: 1, maxLength: 8 }),
+    // Each up to 60 times the one below: tiers of 50 ms and 48 h with none between make millions of hops, and hours of shrinking.
+    fc.tuple(fc.integer({ min: 50, max: 10 * m }), fc.array(fc.double({ min: 1.01, max: 60, noNaN: true }), { maxLength: 7 }))
+      .map(([least, factors]) => factors.reduce((tiers, factor) => [...tiers, Math.round(tiers.at(-1)! * factor)], [least])
+        .filter((tier) => tier <= 48 * h)),
   )
   fc.assert(
     fc.property(tiers, fc.double({ min: 0, max: 1, noNaN: true }), (tiers, share) => {
