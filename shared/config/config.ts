@@ -6,7 +6,7 @@ import { readAuthorities, type ReadText, type Report } from './files.ts'
 import { kafkaSettings, type KafkaSettings } from './kafka-settings.ts'
 import { unknownNames } from './names.ts'
 import type { AllowedNetwork } from './networks.ts'
-import type { EventsStart } from './parsers.ts'
+import { expectedInstead, type EventsStart } from './parsers.ts'
 import { settings, type Setting, type Values } from './settings.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -85,23 +85,16 @@ export const readConfig = (
 
 const readValues = (env: Environment, report: Report): Values => {
   const values: Record<string, unknown> = {}
-  for (const [key, setting] of Object.entries(settings) as [string, Setting<unknown>][]) {
-    const text = env[setting.name]?.trim()
-    const parsed = text ? setting.parse(text) : null
-    if (parsed !== null && 'expected' in parsed) {
-      report(`${setting.name} is ${setting.isSecret ? 'not usable' : `"${text}"`}: give ${parsed.expected}`)
+  for (const [key, { name, schema, isSecret }] of Object.entries<Setting<unknown>>(settings)) {
+    const text = env[name]?.trim() || undefined
+    const { data, error } = schema.safeParse(text)
+    if (text !== undefined && error !== undefined) {
+      report(`${name} is ${isSecret ? 'not usable' : `"${text}"`}: give ${expectedInstead(error, text, isSecret)}`)
     }
-    values[key] = parsed !== null && 'value' in parsed ? parsed.value : defaultOf(setting)
+    values[key] = error === undefined ? data : schema.parse(undefined)
   }
-  // Each key was filled by the parser of its own setting, which is what Values says.
+  // Each key was filled by the schema of its own setting, which is what Values says.
   return values as Values
-}
-
-const defaultOf = <Value>({ name, defaultText, parse }: Setting<Value>): Value | null => {
-  if (defaultText === null) return null
-  const parsed = parse(defaultText)
-  if ('value' in parsed) return parsed.value
-  throw new Error(`the default of ${name}, "${defaultText}", does not pass its own check: mend shared/config/settings.ts`)
 }
 
 const nest = (values: Values, kafka: KafkaSettings, endpointCa: string | null): Config => ({

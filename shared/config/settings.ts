@@ -1,9 +1,10 @@
+import type { z } from 'zod'
 import { maxTotalMs, policyBounds } from '../domain/policy-check.ts'
 import { jitterKinds } from '../domain/policy.ts'
 import { allowedNetwork } from './networks.ts'
 import {
   anyText, byteSize, duration, eventsStart, hostAndPort, listOf, oneOf, textMatching, tierName, topicName, wholeNumber, yesOrNo,
-  type Parser,
+  type Schema,
 } from './parsers.ts'
 
 export const serviceNames = ['router', 'delivery', 'retry-tier', 'admin'] as const
@@ -12,8 +13,9 @@ export type ServiceName = (typeof serviceNames)[number]
 /** One environment variable: the configuration, its checks, the README's table and `config print` all come from this. */
 export type Setting<Value> = {
   readonly name: string
-  readonly parse: Parser<Value>
-  /** As it would be written in the environment, and read by the same parser; null: there is none, and `whenUnset` says what happens. */
+  /** From the text of the variable, undefined where it is unset, to its value. */
+  readonly schema: z.ZodType<Value, string | null | undefined>
+  /** As it would be written in the environment, and read by the same schema; null: there is none, and `whenUnset` says what happens. */
   readonly defaultText: string | null
   readonly whenUnset: string | null
   readonly doc: string
@@ -25,12 +27,12 @@ export type Setting<Value> = {
 
 type About = { doc: string; usedBy?: Setting<unknown>['usedBy']; isSecret?: boolean }
 
-const setting = <Value>(name: string, parse: Parser<Value>, defaultText: string, { doc, usedBy = 'all', isSecret = false }: About): Setting<Value> =>
-  ({ name, parse, defaultText, whenUnset: null, doc, isSecret, usedBy })
+const setting = <Value>(name: string, schema: Schema<Value>, defaultText: string, { doc, usedBy = 'all', isSecret = false }: About): Setting<Value> =>
+  ({ name, schema: schema.prefault(defaultText), defaultText, whenUnset: null, doc, isSecret, usedBy })
 
 const optional = <Value>(
-  name: string, parse: Parser<Value>, whenUnset: string, { doc, usedBy = 'all', isSecret = false }: About,
-): Setting<Value | null> => ({ name, parse, defaultText: null, whenUnset, doc, isSecret, usedBy })
+  name: string, schema: Schema<Value>, whenUnset: string, { doc, usedBy = 'all', isSecret = false }: About,
+): Setting<Value | null> => ({ name, schema: schema.nullable().prefault(null), defaultText: null, whenUnset, doc, isSecret, usedBy })
 
 const secondMs = 1000
 const hourMs = 3_600_000

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import * as fc from 'fast-check'
 import { readConfig, type Config, type Environment } from '../../shared/config/config.ts'
 import { toKafkaConnection } from '../../shared/config/kafka-connection.ts'
+import { expectedInstead, hostAndPort, listOf } from '../../shared/config/parsers.ts'
 import { printConfig } from '../../shared/config/print-config.ts'
 import { settings, type Setting } from '../../shared/config/settings.ts'
 import { validateDefaults } from '../../shared/domain/policy-check.ts'
@@ -61,6 +62,12 @@ test('every mistake is reported at once, each with its name, what was found and 
     'SCHEMA_REGISTRY_URL is set, but',
   ]) assert.ok(problems.some((problem) => problem.startsWith(name)), `${name} not among:\n${problems.join('\n')}`)
   assert.equal(problems.length, 9, problems.join('\n'))
+})
+
+test('in a list the first entry that is wrong is quoted', () => {
+  oneProblem({ POSTHOUSE_TIERS: '1m, 5 m,x' }, /give a list separated by commas, each a duration from 1ms to 14d, such as 30s, 5m or 2h \("5 m" is not\)$/)
+  const { error } = listOf(hostAndPort).safeParse('hunter2')
+  assert.equal(expectedInstead(error!, 'hunter2', true), 'a list separated by commas, each host:port, such as kafka-1:9092', 'of a secret nothing is quoted')
 })
 
 test('an empty variable counts as unset, and blanks around a value do not matter', () => {
@@ -141,7 +148,9 @@ test('lists of tiers are read in the spelling topics have', () => {
 
 test('where an input topic starts: a time must name its zone', () => {
   assert.deepEqual(accepted({ POSTHOUSE_EVENTS_START: '2026-01-31T08:00:00+01:00' }).config.events.start, { kind: 'time', atMs: Date.UTC(2026, 0, 31, 7) })
+  assert.deepEqual(accepted({ POSTHOUSE_EVENTS_START: '2026-01-31T08:00Z' }).config.events.start, { kind: 'time', atMs: Date.UTC(2026, 0, 31, 8) })
   oneProblem({ POSTHOUSE_EVENTS_START: '2026-01-31T08:00:00' }, /a time with its zone/)
+  oneProblem({ POSTHOUSE_EVENTS_START: '2026-02-30T08:00:00Z' }, /a time with its zone/)
   oneProblem({ POSTHOUSE_EVENTS_START: '2026-13-31T08:00:00Z' }, /a time with its zone/)
 })
 
@@ -197,9 +206,9 @@ test('config print shows every setting once, with its source', () => {
 })
 
 test('each default is read by the check of its own setting', () => {
-  for (const { name, parse, defaultText, whenUnset } of Object.values(settings) as Setting<unknown>[]) {
+  for (const { name, schema, defaultText, whenUnset } of Object.values(settings) as Setting<unknown>[]) {
     if (defaultText === null) assert.ok(whenUnset, `${name} says what happens without it`)
-    else assert.ok('value' in parse(defaultText), `${name}=${defaultText}`)
+    else assert.ok(schema.safeParse(defaultText).success, `${name}=${defaultText}`)
   }
 })
 

@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import { allowedNetwork } from '../../shared/config/networks.ts'
 
 const network = (text: string): unknown => {
-  const parsed = allowedNetwork(text)
-  if ('expected' in parsed) return null
-  const { address, prefixLength, ports } = parsed.value
+  const { data } = allowedNetwork.safeParse(text)
+  if (data === undefined) return null
+  const { address, prefixLength, ports } = data
   return `${address}/${prefixLength}${ports === null ? '' : ` ${ports.from}-${ports.to}`}`
 }
 
@@ -28,7 +28,5 @@ test('what could mean something else, or everything, is refused', () => {
 })
 
 test('host bits below the prefix are pointed out, with the network that was probably meant', () => {
-  const parsed = allowedNetwork('10.1.2.3/8')
-  assert.ok('expected' in parsed)
-  assert.match(parsed.expected, /did you mean 10\.0\.0\.0\/8\?/)
+  assert.match(allowedNetwork.safeParse('10.1.2.3/8').error?.issues[0]?.message ?? '', /did you mean 10\.0\.0\.0\/8\?/)
 })
