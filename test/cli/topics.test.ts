@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import kafkajs from 'kafkajs'
+import { kafkaForTests, withAdmin } from '../support/kafka.ts'
+import { expectCli, installationFor } from './run-cli.ts'
+
+const { skip } = kafkaForTests()
+
+type PlanRow = { topic: string; change: string; detail: string }
+type Finding = { check: string; verdict: string; detail: string; advice: string | null }
+
+const verdicts = (findings: unknown): Map<string, string> => new Map((findings as Finding[]).map(({ check, verdict }) => [check, verdict]))
+
+test('provision previews, does it with --yes, and check finds drift with 5; doctor says what is missing before and who is missing after', { skip }, async (t) => {
+  const { names, eventsTopic, env, expect } = await installationFor(t, 'cli-topics', { provisioned: false })
+  const ours = async (): Promise<string[]> => withAdmin(async (admin) => (await admin.listTopics()).filter((name) => name.startsWith(env['POSTHOUSE_TOPIC_PREFIX']!)))
+
+  const [preview, dryRun, unprovisioned] = await Promise.all([
+    expect(2, ['topics', 'provision', '-o', 'json']), expect(0, ['topics', 'provision', '--dry-run']), expect(1, ['doctor', '-o', 'json']),
+  ])
+  const planned = preview.json() as PlanRow[]
+  assert.equal(planned.length, 9)
+  assert.ok(planned.every(({ change }) => change === 'create'))
+  assert.equal(preview.error().code, 'confirmation_needed')
+  assert.match(dryRun.stdout, new RegExp(`${names.dlq} +create +2 partitions`))
+  assert.deepEqual(await ours(), [], 'a preview creates nothing')
+  const before = verdicts(unprovisioned.json())
+  assert.deepEqual([before.get('kafka'), before.get('topics'), before.get('events'), before.get('clock'), before.get('subscriptions')], ['OK', 'FAIL', 'FAIL', 'FAIL', 'FAIL'])
+
+  const commands = await expect(0, ['topics', 'provision', '--format', 'kafka-topics'])
+  assert.equal(commands.stdout.match(/^kafka-topics\.sh --bootstrap-server \S+ --create /gm)?.length, 9)
+  await expect(0, ['topics', 'provision', '--with-events', '--yes'])
+  assert.deepEqual((await ours()).toSorted(), [...planned.map(({ topic }) => topic), eventsTopic].toSorted())
+  const [clean, again] = await Promise.all([expect(0, ['topics', 'check', '-o', 'json']), expect(0, ['topics', 'provision'])])
+  assert.deepEqual(clean.json(), [])
+  assert.equal(again.stdout, '')
+
+  await withAdmin((admin) => admin.alterConfigs({
+    validateOnly: false,
+    resources: [{ type: kafkajs.ConfigResourceTypes.TOPIC, name: names.attempts, configEntries: [{ name: 'message.timestamp.type', value: 'LogAppendTime' }] }],
+  }))
+  const drift = await expect(5, ['topics', 'check', '--output=json'])
+  assert.equal(drift.error().code, 'drift')
+  assert.ok((drift.json() as PlanRow[]).every(({ topic, change }) => topic === names.attempts && change === 'configure'))
+  await expect(0, ['topics', 'provision', '--yes', '--quiet'])
+
+  const provisioned = await expect(1, ['doctor', '-o', 'json'])
+  const after = verdicts(provisioned.json())
+  assert.deepEqual([after.get('topics'), after.get('events'), after.get('clock'), after.get('subscriptions')], ['OK', 'OK', 'OK', 'WARN'], provisioned.stdout)
+  assert.deepEqual([after.get('router'), after.get('delivery'), after.get('retry-tier')], ['FAIL', 'FAIL', 'FAIL'])
+  const router = (provisioned.json() as Finding[]).find(({ check }) => check === 'router')
+  assert.match(router?.advice ?? '', /posthouse run router/)
+})
+
+test('resources for Strimzi need no Kafka, and are text whatever the output format', async () => {
+  const { stdout } = await expectCli(0, ['topics', 'provision', '--format', 'strimzi', '--cluster', 'mine', '-o', 'json'], { env: { POSTHOUSE_TIERS: '10s,1m' } })
+  assert.equal(stdout.match(/^kind: KafkaTopic$/gm)?.length, 9)
+  assert.match(stdout, /strimzi\.io\/cluster: "mine"/)
+})
