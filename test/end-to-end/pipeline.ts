@@ -156,7 +156,7 @@ export async function openPipeline(t: Cleanup, options: PipelineOptions = {}) {
     async subscribe(url: string, wanted: Partial<NewSubscription> = {}): Promise<StoredSubscription> {
       const written = await writer.create({ url, eventTypes: ['*'], ...wanted })
       assert.equal(written.kind, 'written', JSON.stringify(written))
-      return (written as Extract<typeof written, { kind: 'written' }>).subscription
+      return written.subscription
     },
 
     async update(id: string, change: SubscriptionChange): Promise<void> {
