@@ -50,12 +50,13 @@ export type Ledger = {
   altered(): number
 }
 
-type Expected = { readonly id: string; readonly endpoint: string; readonly event: SentEvent }
+type Expected = { readonly id: string; readonly event: SentEvent }
+type Part = EndpointAccount & { readonly missing: number; readonly repeated: number }
 
 /** `source`: the events topic, which is part of every delivery id. */
 export function createLedger({ source, subscriptions }: { readonly source: string; readonly subscriptions: readonly Subscribed[] }): Ledger {
   const events = new Set<string>()
-  const expected: Expected[] = []
+  const expected = new Map<string, Expected[]>(subscriptions.map(({ endpoint }) => [endpoint, []]))
   const arrivals = new Map<string, Arrival[]>()
   const dead = new Set<string>()
   let signatureFailures = 0
@@ -64,8 +65,7 @@ export function createLedger({ source, subscriptions }: { readonly source: strin
   const isDelivered = ({ status }: Arrival): boolean => status !== null && status >= 200 && status <= 299
   const arrivalsOf = (id: string): readonly Arrival[] => arrivals.get(id) ?? []
 
-  function accountOf(endpoint: string, latencies: number[]): EndpointAccount & { readonly missing: number; readonly repeated: number } {
-    const own = expected.filter((one) => one.endpoint === endpoint)
+  function partOf(own: readonly Expected[], latencies: number[]): Part {
     const ownLatencies: number[] = []
     let delivered = 0
     let deadLettered = 0
@@ -93,7 +93,7 @@ export function createLedger({ source, subscriptions }: { readonly source: strin
       if (events.has(event.id)) return
       events.add(event.id)
       for (const { endpoint, subscriptionId } of subscriptions) {
-        expected.push({ id: deliveryId({ tenant: null, source, eventId: event.id, subscriptionId }), endpoint, event })
+        expected.get(endpoint)?.push({ id: deliveryId({ tenant: null, source, eventId: event.id, subscriptionId }), event })
       }
     },
     arrived(arrival) {
@@ -106,19 +106,23 @@ export function createLedger({ source, subscriptions }: { readonly source: strin
 
     account(isOver) {
       const latencies: number[] = []
-      const parts = subscriptions.map(({ endpoint }) => [endpoint, accountOf(endpoint, latencies)] as const)
-      const sum = (of: (part: (typeof parts)[number][1]) => number): number => parts.reduce((total, [, part]) => total + of(part), 0)
+      const parts = [...expected].map(([endpoint, own]) => [endpoint, partOf(own, latencies)] as const)
+      const sum = (of: (part: Part) => number): number => parts.reduce((total, [, part]) => total + of(part), 0)
       const missing = sum((part) => part.missing)
       return {
-        events: events.size, subscriptions: subscriptions.length, expected: expected.length,
+        events: events.size, subscriptions: subscriptions.length, expected: sum((part) => part.expected),
         delivered: sum((part) => part.delivered), deadLettered: sum((part) => part.deadLettered),
         waiting: isOver ? 0 : missing, lost: isOver ? missing : 0, repeated: sum((part) => part.repeated),
         attempts: sum((part) => part.attempts), signatureFailures, ...percentilesOf(latencies),
-        endpoints: Object.fromEntries(parts.map(([endpoint, { missing: _, repeated: __, ...part }]) => [endpoint, part])),
+        endpoints: Object.fromEntries(parts.map(([endpoint, part]) => [endpoint, publicPart(part)])),
       }
     },
-    altered: () => expected.filter(({ id, event }) => arrivalsOf(id).some((one) => !isRightBody(event, one))).length,
+    altered: () => [...expected.values()].flat().filter(({ id, event }) => arrivalsOf(id).some((one) => !isRightBody(event, one))).length,
   }
+}
+
+function publicPart({ expected, delivered, deadLettered, attempts, p50Ms, p99Ms }: Part): EndpointAccount {
+  return { expected, delivered, deadLettered, attempts, p50Ms, p99Ms }
 }
 
 /** Every expected delivery is at its receiver or in the dead-letter topic, and nobody doubted a signature. */

@@ -11,11 +11,11 @@ export function sampleEnvironment(names: { readonly topicPrefix: string; readonl
     POSTHOUSE_TIER_PARTITIONS: '2',
     // What was produced before the router was first ready is routed too.
     POSTHOUSE_EVENTS_START: 'earliest',
-    // Four attempts: one more than the flaky endpoint needs, and the dead one is given up after 7 s.
-    POSTHOUSE_RETRY_SCHEDULE: '1s,2s,4s',
-    POSTHOUSE_TIERS: '1s,2s,4s,10s',
+    // Three attempts, which the flaky endpoint needs; the dead one is given up after 3 s.
+    POSTHOUSE_RETRY_SCHEDULE: '1s,2s',
+    POSTHOUSE_TIERS: '2s,5s,10s',
     POSTHOUSE_ATTEMPT_TIMEOUT: '10s',
-    POSTHOUSE_PARK_DELAYS: '2s,4s,10s',
+    POSTHOUSE_PARK_DELAYS: '2s,5s,10s',
     // An endpoint that answers after 2 s takes half as many a second; from here its cap grows by one every 2 s.
     POSTHOUSE_ENDPOINT_CAP_START: '64',
     POSTHOUSE_DRAIN_TIMEOUT: '5s',

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { createWriteStream, readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
-import Stripe from 'stripe'
+import { Stripe } from 'stripe'
 import { behaviours, type EndpointName } from './endpoints.ts'
 import { toLine, type Arrival } from './received-line.ts'
 

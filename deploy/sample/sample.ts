@@ -13,7 +13,7 @@ import { setStage, type Stage } from './stage.ts'
 import { describeAccount, describeScene, drawScene, drawTable, type Scene } from './view.ts'
 import { sendEvents } from './workload.ts'
 
-const lookMs = 500
+const lookMs = 1_000
 /** Between two lines where the screen is a pipe. */
 const plainLineMs = 10_000
 

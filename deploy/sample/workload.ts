@@ -3,9 +3,18 @@ import type { Producer } from '../../shared/kafka/producer.ts'
 import { eventOf } from './corpus.ts'
 import type { SentEvent } from './account.ts'
 
+/** Until the full rate is reached: processes that have just started are slow, and what is in a hurry then is not what is to be seen. */
+const rampMs = 10_000
+
+/** When the `n`-th event (from 0) leaves, ms after the first: the rate rises evenly up to `ratePerSecond`, and then stays. */
+export function leavesAfterMs(n: number, ratePerSecond: number): number {
+  const inRamp = ratePerSecond * rampMs / 2_000
+  return n < inRamp ? Math.sqrt(2_000 * rampMs * n / ratePerSecond) : rampMs + (n - inRamp) * 1_000 / ratePerSecond
+}
+
 /**
- * Produces `count` events at an even pace, each as JSON without headers, and resolves when Kafka has acknowledged all of them.
- * Rejects when one is refused, and when `signal` aborts. `ratePerSecond` is kept on average: what was late is made up for.
+ * Produces `count` events, each as JSON without headers, and resolves when Kafka has acknowledged all of them. Rejects when one is
+ * refused, and when `signal` aborts. The rate is kept on average: what was late is made up for.
  */
 export async function sendEvents({ producer, topic, count, ratePerSecond, onAcknowledged, signal }: {
   readonly producer: Producer
@@ -32,7 +41,7 @@ export async function sendEvents({ producer, topic, count, ratePerSecond, onAckn
   }
 
   for (let n = 1; n <= count; n++) {
-    const dueInMs = startedAt + (n - 1) * 1_000 / ratePerSecond - performance.now()
+    const dueInMs = startedAt + leavesAfterMs(n - 1, ratePerSecond) - performance.now()
     if (dueInMs > 0) await Promise.race([delay(dueInMs, undefined, { signal }), refused.promise])
     if (!producer.hasRoom()) await Promise.race([producer.room(), refused.promise])
     signal.throwIfAborted()
