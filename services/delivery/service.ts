@@ -45,7 +45,11 @@ export function run(context: ServiceContext): Promise<RunningService> {
           ...(subscriptions.ageMs() < maxTableAgeMs * 3 ? [] : ['the subscriptions table is not fresh']),
           ...delivery.problems(),
         ],
-        members: () => [{ name: 'the consumer of deliveries', startedAt, lastHeartbeatAt: consumer.lastHeartbeatAt }],
+        members: () => [
+          { name: 'the consumer of deliveries', startedAt, lastHeartbeatAt: consumer.lastHeartbeatAt },
+          { name: 'the reader of subscriptions', startedAt, lastHeartbeatAt: subscriptions.lastHeartbeatAt },
+          { name: 'the reader of endpoint health', startedAt, lastHeartbeatAt: health.lastHeartbeatAt },
+        ],
         async close() {
           await trimmer.close()
           await delivery.close(config.drainTimeoutMs)
