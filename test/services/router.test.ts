@@ -75,7 +75,7 @@ test('who gets an event: tenants, patterns, paused and disabled; nobody is count
   await lab.subscribe({ eventTypes: ['Order.created'] })
   const deleted = await lab.subscribe()
   await lab.producer.send({ topic: lab.topics.subscriptions, key: deleted.id, value: null })
-  const { metric } = await lab.start()
+  const { metric, router } = await lab.start()
   await lab.put([{ value: jsonEvent('wanted') }, { value: null }, { value: jsonEvent('unwanted', { tenant: 'nobody' }) }])
   await until(async () => (await metric('posthouse_events_total')) === 3)
   const routed = await lab.deliveries(3)
@@ -84,6 +84,7 @@ test('who gets an event: tenants, patterns, paused and disabled; nobody is count
   assert.deepEqual(
     await Promise.all(['routed', 'unmatched', 'skipped', 'rejected'].map((result) => metric('posthouse_events_total', { result }))), [1, 1, 1, 0])
   assert.equal(await metric('posthouse_disabled_skipped_total'), 1)
+  assert.deepEqual(router.consumer.partitions().map(({ unfinishedCount }) => unfinishedCount), [0, 0])
 })
 
 test('the same event again gives the same deliveries; another source, tenant or id gives others', { skip }, async (t) => {
