@@ -13,7 +13,10 @@ export const viewOfAttempt = (attempt: Attempt): AttemptView =>
   ({ ...attempt, startedAt: iso(attempt.startedAt), nextDueAt: attempt.nextDueAt === null ? null : iso(attempt.nextDueAt) })
 
 /** What came of it, in a few words. `nowMs` epoch ms. */
-export function describeOutcome({ state, status, error, reason, nextDueAt }: Pick<Attempt, 'state' | 'status' | 'error' | 'reason' | 'nextDueAt'>, now: number): string {
+export function describeOutcome(
+  { state, status, error, reason, nextDueAt }: Pick<Attempt, 'state' | 'status' | 'error' | 'reason' | 'nextDueAt'>,
+  now: number,
+): string {
   const what = status === null ? (error ?? '') : `HTTP ${status}`
   if (state === 'success') return `delivered${what ? ` (${what})` : ''}`
   if (state !== 'waiting') return [state, [what, reason].filter(Boolean).join(', ')].filter(Boolean).join(': ')
@@ -25,7 +28,9 @@ export function describeOutcome({ state, status, error, reason, nextDueAt }: Pic
 export function lineOfAttempt(attempt: Attempt, now: number): string {
   const { startedAt, deliveryId, eventType, replay, endpointKey } = attempt
   const number = `attempt ${attempt.attempt}${replay > 0 ? ` of replay ${replay}` : ''}`
-  return printable([iso(startedAt).slice(11, 23), deliveryId, eventType, endpointKey, number, describeOutcome(attempt, now)].join('  '))
+  return printable([
+    iso(startedAt).slice(11, 23), deliveryId, eventType, endpointKey, number, describeOutcome(attempt, now),
+  ].join('  '))
 }
 
 /** An attempt, or that it cannot be read: of a kind only a newer posthouse knows, or no record of ours. */

@@ -54,15 +54,26 @@ export function toCliError(error: unknown, brokers: readonly string[] = []): Cli
   }
   const type = kafkaErrorType(error)
   if (innermostName(error) === 'KafkaJSSASLAuthenticationError') {
-    return new CliError('configuration', `Kafka refuses the login: ${innermostMessage(error)}`, 'check KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD', { cause: error })
+    return new CliError(
+      'configuration', `Kafka refuses the login: ${innermostMessage(error)}`,
+      'check KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD', { cause: error },
+    )
   }
   if (type?.endsWith('_AUTHORIZATION_FAILED')) {
-    return new CliError('failed', `Kafka does not allow it: ${type}`, 'give this user the right in the cluster\'s ACLs', { cause: error })
+    return new CliError(
+      'failed', `Kafka does not allow it: ${type}`, 'give this user the right in the cluster\'s ACLs', { cause: error },
+    )
   }
-  if (type !== null && type !== 'UNKNOWN') return new CliError('failed', `Kafka refuses it: ${type}: ${innermostMessage(error)}`, null, { cause: error })
+  if (type !== null && type !== 'UNKNOWN') {
+    return new CliError(
+      'failed', `Kafka refuses it: ${type}: ${innermostMessage(error)}`, null, { cause: error },
+    )
+  }
   if (isKafkaTrouble(error)) return unreachable(brokers, error)
   const message = error instanceof Error ? error.message : String(error)
-  return new CliError('failed', message, 'if this looks like a bug of posthouse, run it again with --verbose and report it', { cause: error })
+  return new CliError(
+    'failed', message, 'if this looks like a bug of posthouse, run it again with --verbose and report it', { cause: error },
+  )
 }
 
 function innermost(error: unknown): unknown {

@@ -61,7 +61,9 @@ export const startPosition = (text: string): 'earliest' | 'latest' | { readonly 
     return { at: Date.now() - parseDurationMs(text) }
   } catch {
     const at = /^\d{4}-\d{2}-\d{2}T.*(Z|[+-]\d{2}:?\d{2})$/.test(text) ? Date.parse(text) : NaN
-    if (Number.isNaN(at)) throw new InvalidArgumentError('Give latest, earliest, a duration such as 2h, or a time with its zone such as 2026-01-31T08:00:00Z.')
+    if (Number.isNaN(at)) {
+      throw new InvalidArgumentError('Give latest, earliest, a duration such as 2h, or a time with its zone: 2026-01-31T08:00:00Z.')
+    }
     return { at }
   }
 }

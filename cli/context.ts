@@ -15,8 +15,10 @@ export type Context = {
    * Waits for `work`; says what is being done when it takes over two seconds. Rejects when interrupted, and after `deadlineMs` with
    * `onTimeout()`; the work itself is not stopped then.
    */
-  wait<Value>(doing: string, work: Promise<Value>, limit?: { readonly deadlineMs: number; readonly onTimeout: () => CliError }): Promise<Value>
-  /** Until `done`, or until nobody reads the output any more; rejects when interrupted. For what waits for others, and so shows no progress. */
+  wait<Value>(
+    doing: string, work: Promise<Value>, limit?: { readonly deadlineMs: number; readonly onTimeout: () => CliError },
+  ): Promise<Value>
+  /** Until `done`, or until nobody reads the output; rejects when interrupted. For what waits for others, and so shows no progress. */
   follow(done: Promise<void>): Promise<void>
 }
 

@@ -103,12 +103,17 @@ function printRows({ output }: Context, rows: readonly Row[]): void {
 function failUnlessDelivered(rows: readonly Row[], events: readonly Event[]): void {
   if (rows.length === 0) {
     const [first] = events
-    throw new CliError('not_found', `sent, but no subscription wants it: none that is active matches ${first?.type}${first?.tenant == null ? ' without a tenant' : ` of tenant ${first.tenant}`}`,
-      'see "posthouse subscriptions list"')
+    const whose = first?.tenant == null ? 'without a tenant' : `of tenant ${first.tenant}`
+    throw new CliError(
+      'not_found', `sent, but no subscription wants it: none that is active matches ${first?.type} ${whose}`,
+      'see "posthouse subscriptions list"',
+    )
   }
   const underWay = rows.filter(({ state }) => state === 'waiting' || state === 'none')
   if (underWay.length > 0) {
-    const hint = underWay.every(({ state }) => state === 'none') ? 'see with "posthouse doctor" whether the services run' : 'wait longer with --timeout, or follow them with "posthouse deliveries tail"'
+    const hint = underWay.every(({ state }) => state === 'none')
+      ? 'see with "posthouse doctor" whether the services run'
+      : 'wait longer with --timeout, or follow them with "posthouse deliveries tail"'
     throw new CliError('timed_out', `${underWay.length} of ${rows.length} deliveries are still under way`, hint)
   }
   const undelivered = rows.filter(({ state }) => state !== 'success')

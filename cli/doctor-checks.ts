@@ -19,26 +19,41 @@ export function checkConfiguration(): readonly Finding[] {
   if (warnings.length === 0) return [ok('configuration', 'is valid')]
   return warnings.map((text) => {
     const colon = text.indexOf(': ')
-    return colon < 0 ? warn('configuration', text, 'see "posthouse config print"') : warn('configuration', text.slice(0, colon), text.slice(colon + 2))
+    const advice = 'see "posthouse config print"'
+    return colon < 0 ? warn('configuration', text, advice) : warn('configuration', text.slice(0, colon), text.slice(colon + 2))
   })
 }
 
 export async function checkBrokers({ admin, config }: KafkaSession): Promise<readonly Finding[]> {
   const { brokers } = await admin.describeCluster()
-  return [ok('kafka', `${brokers.length} ${brokers.length === 1 ? 'broker answers' : 'brokers answer'} at ${config.kafka.brokers.join(', ')}`)]
+  return [ok(
+    'kafka',
+    `${brokers.length} ${brokers.length === 1 ? 'broker answers' : 'brokers answer'} at ${config.kafka.brokers.join(', ')}`,
+  )]
 }
 
 /** FAIL: what would lose deliveries or let them wait wrongly. WARN: any other difference from how topics should be. */
 export async function checkAllTopics({ admin, catalogue, config }: KafkaSession): Promise<readonly Finding[]> {
   const findings: Finding[] = []
   const missingEvents = (await checkTopics(admin, catalogue, config.events.topics)).map(({ topic }) => topic)
-  const [plan, problems] = await Promise.all([planTopics(admin, catalogue), checkTopics(admin, catalogue, catalogue.map(({ name }) => name))])
+  const [plan, problems] = await Promise.all([
+    planTopics(admin, catalogue), checkTopics(admin, catalogue, catalogue.map(({ name }) => name)),
+  ])
   const missing = plan.flatMap((difference) => (difference.kind === 'missing' ? [difference.topic.name] : []))
-  if (missing.length > 0) findings.push(fail('topics', `${missing.length} of ${catalogue.length} do not exist (${missing.join(', ')})`, provisionAdvice))
+  if (missing.length > 0) {
+    findings.push(fail(
+      'topics', `${missing.length} of ${catalogue.length} do not exist (${missing.join(', ')})`, provisionAdvice,
+    ))
+  }
   const wrong = problems.filter(({ topic }) => !missing.includes(topic))
   findings.push(...wrong.map(({ problem }) => fail('topics', problem.replace(/: run "posthouse .*$/, ''), provisionAdvice)))
-  const drifted = new Set(plan.flatMap((difference) => (difference.kind === 'missing' ? [] : [difference.name])).filter((name) => !wrong.some(({ topic }) => topic === name)))
-  if (drifted.size > 0) findings.push(warn('topics', `${[...drifted].join(', ')} differ from how they should be`, 'see how with "posthouse topics check"'))
+  const drifted = new Set(plan.flatMap((difference) => (difference.kind === 'missing' ? [] : [difference.name]))
+    .filter((name) => !wrong.some(({ topic }) => topic === name)))
+  if (drifted.size > 0) {
+    findings.push(warn(
+      'topics', `${[...drifted].join(', ')} differ from how they should be`, 'see how with "posthouse topics check"',
+    ))
+  }
   if (findings.length === 0) findings.push(ok('topics', `all ${catalogue.length} are as they should be`))
   findings.push(missingEvents.length > 0
     ? fail('events', `${missingEvents.join(', ')} ${missingEvents.length === 1 ? 'does' : 'do'} not exist`, eventsTopicHint)
@@ -57,9 +72,16 @@ const clockWarnMs = 5_000
 export async function checkClock(context: Context, kafka: KafkaSession): Promise<readonly Finding[]> {
   await requireTopics(kafka, [kafka.names.endpointHealth])
   const { producer, brokerTime } = await kafka.producer()
-  await context.wait('reading the brokers\' clock', producer.send({ topic: kafka.names.endpointHealth, key: 'posthouse-doctor', value: null }))
+  await context.wait(
+    'reading the brokers\' clock',
+    producer.send({ topic: kafka.names.endpointHealth, key: 'posthouse-doctor', value: null }),
+  )
   const skewMs = brokerTime.skewMs()
-  if (brokerTime.uncertaintyMs() === null) return [warn('clock', 'the brokers\' clock could not be read: endpoint-health has no LogAppendTime', provisionAdvice)]
+  if (brokerTime.uncertaintyMs() === null) {
+    return [warn(
+      'clock', 'the brokers\' clock could not be read: endpoint-health has no LogAppendTime', provisionAdvice,
+    )]
+  }
   const size = Math.abs(skewMs)
   const detail = `this machine's clock is ${formatDuration(Math.round(size))} ${skewMs > 0 ? 'behind' : 'ahead of'} the brokers'`
   if (size >= clockFailMs) return [fail('clock', detail, 'set it right (NTP): receivers refuse signatures that are 5 minutes off')]
@@ -76,7 +98,8 @@ export async function checkGroups(context: Context, kafka: KafkaSession): Promis
   const groups: readonly Group[] = [
     { service: 'router', groupId: `${groupPrefix}.router`, topics: config.events.topics, waits: false },
     { service: 'delivery', groupId: `${groupPrefix}.delivery`, topics: [names.deliveries], waits: false },
-    ...retryTopics.map(({ name, suffix }) => ({ service: 'retry-tier', groupId: `${groupPrefix}.retry.${suffix}`, topics: [name], waits: true })),
+    ...retryTopics.map(({ name, suffix }) =>
+      ({ service: 'retry-tier', groupId: `${groupPrefix}.retry.${suffix}`, topics: [name], waits: true })),
   ]
   const existing = groups.filter(({ topics }) => topics.every((topic) => present.has(topic)))
   const read = () => Promise.all(existing.map(({ groupId, topics }) => readGroupState(admin, groupId, topics)))
@@ -92,13 +115,23 @@ const progressMs = 1_000
 
 function findingOf({ service, groupId, waits }: Group, before: GroupState, after: GroupState): Finding {
   const { members, lag } = after
-  if (members === 0) return fail(service, `nobody is in group ${groupId}${lag > 0 && after.uncommitted === 0 ? `, and ${lag} records wait` : ''}`, `start "posthouse run ${service}"`)
+  if (members === 0) {
+    return fail(
+      service, `nobody is in group ${groupId}${lag > 0 && after.uncommitted === 0 ? `, and ${records(lag)} there` : ''}`,
+      `start "posthouse run ${service}"`,
+    )
+  }
   const running = `${members} ${members === 1 ? 'process' : 'processes'}`
-  if (waits) return ok(service, `${groupId}: ${running}, ${lag} records wait there`)
+  if (waits) return ok(service, `${groupId}: ${running}, ${records(lag)} there`)
   if (lag === 0) return ok(service, `${running}, caught up`)
-  if (after.progress > before.progress) return ok(service, `${running}, ${lag} records behind and working`)
-  return warn(service, `${running}, ${lag} records behind, and none of them was done within a second`, 'look again; if it stays so, see the log of the service')
+  if (after.progress > before.progress) return ok(service, `${running}, ${records(lag)} behind and working`)
+  return warn(
+    service, `${running}, ${records(lag)} behind, and nothing was done within a second`,
+    'look again; if it stays so, see the log of the service',
+  )
 }
+
+const records = (count: number): string => `${count} ${count === 1 ? 'record' : 'records'}`
 
 /** One line where all tiers are well. */
 function summarise(findings: readonly Finding[]): readonly Finding[] {
@@ -114,16 +147,30 @@ export async function checkSubscriptions(context: Context, kafka: KafkaSession):
   const all = table.list()
   const findings: Finding[] = []
   if (table.newerCount() > 0) {
-    findings.push(fail('subscriptions', `${table.newerCount()} were written by a newer posthouse, and deliveries wait for a reader of them`, 'upgrade posthouse'))
+    findings.push(fail(
+      'subscriptions', `${table.newerCount()} were written by a newer posthouse, and deliveries wait for a reader of them`,
+      'upgrade posthouse',
+    ))
   }
   if (table.ignoredCount() > 0) {
-    findings.push(warn('subscriptions', `${table.ignoredCount()} records of ${kafka.names.subscriptions} cannot be read and are ignored`, 'see with --verbose which'))
+    findings.push(warn(
+      'subscriptions', `${table.ignoredCount()} records of ${kafka.names.subscriptions} cannot be read and are ignored`,
+      'see with --verbose which',
+    ))
   }
   const plain = all.filter(({ url }) => url.startsWith('http:'))
   if (plain.length > 0 && !kafka.config.safety.allowsHttp) {
-    findings.push(warn('subscriptions', `${plain.length} have http: URLs, which POSTHOUSE_ALLOW_HTTP does not allow here`, 'give them https: URLs, or allow http'))
+    findings.push(warn(
+      'subscriptions', `${plain.length} have http: URLs, which POSTHOUSE_ALLOW_HTTP does not allow here`,
+      'give them https: URLs, or allow http',
+    ))
   }
-  if (all.length === 0) findings.push(warn('subscriptions', 'there are none, so nothing is sent', 'make one with "posthouse subscriptions create"'))
+  if (all.length === 0) {
+    findings.push(warn(
+      'subscriptions', 'there are none, so nothing is sent', 'make one with "posthouse subscriptions create"',
+    ))
+  }
   const count = (state: string): number => all.filter((one) => one.state === state).length
-  return findings.length > 0 ? findings : [ok('subscriptions', `${count('active')} active, ${count('paused')} paused, ${count('disabled')} disabled`)]
+  if (findings.length > 0) return findings
+  return [ok('subscriptions', `${count('active')} active, ${count('paused')} paused, ${count('disabled')} disabled`)]
 }

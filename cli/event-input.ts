@@ -24,7 +24,11 @@ export function splitEvents(bytes: Buffer, source: string): readonly Buffer[] {
   if (isJson(text)) return [Buffer.from(text.trim())]
   const lines = text.split('\n').map((line, index) => ({ line: line.trim(), number: index + 1 })).filter(({ line }) => line !== '')
   const wrong = lines.find(({ line }) => !isJson(line))
-  if (wrong) throw new CliError('failed', `${source}, line ${wrong.number}, is not JSON; nothing was sent`, 'give one event as JSON, or one a line')
+  if (wrong) {
+    throw new CliError(
+      'failed', `${source}, line ${wrong.number}, is not JSON; nothing was sent`, 'give one event as JSON, or one a line',
+    )
+  }
   return lines.map(({ line }) => Buffer.from(line))
 }
 
@@ -32,20 +36,27 @@ export function splitEvents(bytes: Buffer, source: string): readonly Buffer[] {
 export function wrapData(data: string, { id, type, tenant }: EventFields): Buffer {
   if (type === undefined) throw new CliError('usage', '--data needs --type, as data does not say what happened')
   if (!isJson(data)) throw new CliError('usage', '--data is not JSON')
-  const head = { id: id ?? `evt_${randomUUID().replaceAll('-', '')}`, type, created: Math.floor(Date.now() / 1000), ...(tenant === undefined ? {} : { tenant }) }
+  const head = {
+    id: id ?? `evt_${randomUUID().replaceAll('-', '')}`, type, created: Math.floor(Date.now() / 1000),
+    ...(tenant === undefined ? {} : { tenant }),
+  }
   return Buffer.from(`${JSON.stringify(head).slice(0, -1)},"data":${data}}`)
 }
 
 /**
- * Records for `topic`, each looked at as the router will: what it would refuse is not sent. Fields given beside the value go into headers,
- * which win over what the value says. @throws CliError `failed`, naming the event and the reason
+ * Records for `topic`, each looked at as the router will: what it would refuse is not sent. Fields given beside the value go into
+ * headers, which win over what the value says. @throws CliError `failed`, naming the event and the reason
  */
-export function toOutgoing(values: readonly Buffer[], fields: EventFields, topic: string, door: DoorOptions): readonly OutgoingEvent[] {
+export function toOutgoing(
+  values: readonly Buffer[], fields: EventFields, topic: string, door: DoorOptions,
+): readonly OutgoingEvent[] {
   const { id, type, tenant, key = null } = fields
   const headers = Object.entries({ 'event-id': id, 'event-type': type, 'event-tenant': tenant })
     .flatMap(([name, value]) => (value === undefined ? [] : [{ name, value: Buffer.from(value) }]))
   return values.map((value, index) => {
-    const read = readEvent({ topic, partition: 0, offset: 0, timestamp: 0, key: key === null ? null : Buffer.from(key), value, headers }, door)
+    const read = readEvent(
+      { topic, partition: 0, offset: 0, timestamp: 0, key: key === null ? null : Buffer.from(key), value, headers }, door,
+    )
     if (read.kind === 'event') return { record: { topic, key, value, headers }, event: read.event }
     const reason = read.kind === 'rejected' ? read.detail : read.reason
     throw new CliError('failed', `event ${index + 1} of ${values.length} would be refused: ${reason}; nothing was sent`,

@@ -10,6 +10,9 @@ export async function readInput(file: string): Promise<Buffer> {
     return Buffer.concat(chunks)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw new CliError('failed', `${file === '-' ? 'standard input' : file} could not be read (${code ?? String(error)})`, null, { cause: error })
+    throw new CliError(
+      'failed', `${file === '-' ? 'standard input' : file} could not be read (${code ?? String(error)})`, null,
+      { cause: error },
+    )
   }
 }

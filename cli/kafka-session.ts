@@ -71,7 +71,8 @@ function sessionOf(config: Config, connection: KafkaConnection, admin: AdminClie
 /** Every topic of ours as the configuration has it. */
 export function catalogueOf({ topics, tiersMs }: Config): readonly TopicSpec[] {
   const { prefix, partitions, tierPartitions, replicationFactor } = topics
-  return topicCatalogue({ prefix, partitions, tierPartitions, tiersMs, ...(replicationFactor === null ? {} : { replication: replicationFactor }) })
+  const replication = replicationFactor === null ? {} : { replication: replicationFactor }
+  return topicCatalogue({ prefix, partitions, tierPartitions, tiersMs, ...replication })
 }
 
 function logTo({ isVerbose }: Context): KafkaConnection['log'] {
@@ -93,11 +94,16 @@ async function closeInTime({ isVerbose }: Context, closing: Promise<void>): Prom
 }
 
 /** The topics a command needs. @throws CliError `not_found` with what to do */
-export async function requireTopics({ admin }: KafkaSession, needed: readonly string[], hint = 'run "posthouse topics provision --yes"'): Promise<void> {
+export async function requireTopics(
+  { admin }: KafkaSession, needed: readonly string[], hint = 'run "posthouse topics provision --yes"',
+): Promise<void> {
   const present = new Set(await admin.listTopics())
   const missing = needed.filter((name) => !present.has(name))
   if (missing.length === 0) return
-  throw new CliError('not_found', missing.length === 1 ? `topic ${missing[0]} does not exist` : `topics ${missing.join(', ')} do not exist`, hint)
+  throw new CliError(
+    'not_found', missing.length === 1 ? `topic ${missing[0]} does not exist` : `topics ${missing.join(', ')} do not exist`,
+    hint,
+  )
 }
 
 /** What to do about a missing events topic, which is the user's own. */

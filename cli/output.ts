@@ -70,7 +70,8 @@ export function createOutput({ format, isQuiet }: OutputOptions): Output {
     record(record, fields) {
       if (format !== 'table') return write(`${JSON.stringify(record, null, format === 'json' ? 2 : 0)}\n`)
       const width = Math.max(...fields.map(([label]) => label.length)) + 2
-      write(fields.map(([label, text]) => `${style('bold', label.padEnd(width))}${text.replaceAll('\n', `\n${' '.repeat(width)}`)}\n`).join(''))
+      const indented = (text: string): string => text.replaceAll('\n', `\n${' '.repeat(width)}`)
+      write(fields.map(([label, text]) => `${style('bold', label.padEnd(width))}${indented(text)}\n`).join(''))
     },
     row(row, text) {
       write(format === 'table' ? `${text}\n` : `${JSON.stringify(row)}\n`)

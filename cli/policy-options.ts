@@ -20,7 +20,10 @@ export type PolicyOptions = {
 export function addPolicyOptions(command: Command): Command {
   return command
     .addOption(new Option('--strategy <strategy>', 'how waits between attempts are chosen').choices(['standard', 'exponential']))
-    .option('--schedule <waits>', 'waits between attempts, such as 1m,5m,30m (standard)', (text) => text.split(',').map((part) => durationMs(part.trim())))
+    .option(
+      '--schedule <waits>', 'waits between attempts, such as 1m,5m,30m (standard)',
+      (text) => text.split(',').map((part) => durationMs(part.trim())),
+    )
     .option('--base <duration>', 'first wait (exponential)', durationMs)
     .option('--max <duration>', 'longest wait (exponential)', durationMs)
     .option('--max-attempts <n>', 'attempts before a delivery is dead', wholeNumber(1, 100))
@@ -35,7 +38,9 @@ export function addPolicyOptions(command: Command): Command {
 function statusClass(text: string, earlier: SubscriptionPolicy['statusClasses'] | undefined): SubscriptionPolicy['statusClasses'] {
   const [status = '', name = ''] = text.split('=', 2)
   const failureClass = failureClasses.find((one) => one === name)
-  if (!/^\d{3}$/.test(status) || failureClass === undefined) throw new InvalidArgumentError('Give a status and a class, such as 404=permanent.')
+  if (!/^\d{3}$/.test(status) || failureClass === undefined) {
+    throw new InvalidArgumentError('Give a status and a class, such as 404=permanent.')
+  }
   return [...(earlier ?? []), { status: Number(status), failureClass }]
 }
 
@@ -50,6 +55,8 @@ export function policyFrom(options: PolicyOptions, present: SubscriptionPolicy):
 }
 
 /** What is given, without what is not: a spread of `undefined` would take away what it is spread over. */
-export function withoutUndefined<Fields extends object>(fields: Fields): { [Key in keyof Fields]?: Exclude<Fields[Key], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as { [Key in keyof Fields]?: Exclude<Fields[Key], undefined> }
+export function withoutUndefined<Fields extends object>(fields: Fields): Given<Fields> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Given<Fields>
 }
+
+type Given<Fields> = { [Key in keyof Fields]?: Exclude<Fields[Key], undefined> }

@@ -19,7 +19,9 @@ export type EffectiveEnvironment = {
  * The environment, over that of this project's local Kafka where one runs. KAFKA_BROKERS in the environment means another cluster, and
  * nothing of the local run is used then.
  */
-export function effectiveEnvironment(env: Environment = process.env, find: () => LocalRun | null = findLocalKafka): EffectiveEnvironment {
+export function effectiveEnvironment(
+  env: Environment = process.env, find: () => LocalRun | null = findLocalKafka,
+): EffectiveEnvironment {
   const local = env['KAFKA_BROKERS']?.trim() ? null : find()
   if (local === null) return { env, localNames: new Set(), local: null }
   const offered = Object.entries({ ...local.environment, KAFKA_BROKERS: local.brokers })
@@ -32,7 +34,9 @@ export const announcement = ({ brokers }: LocalRun): string =>
   `KAFKA_BROKERS is not set: this is the local Kafka of this project, ${brokers}, with its settings`
 
 /** Reads the configuration. @throws CliError `configuration` that lists every problem */
-export function readSettings(effective: EffectiveEnvironment, { requireKafka = true }: { readonly requireKafka?: boolean } = {}): Settings {
+export function readSettings(
+  effective: EffectiveEnvironment, { requireKafka = true }: { readonly requireKafka?: boolean } = {},
+): Settings {
   const result = readConfig(effective.env, { requireKafka })
   if ('config' in result) return { config: result.config, env: effective.env }
   throw wrongConfiguration(result.problems)

@@ -2,7 +2,10 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { secretKey } from '../shared/domain/secrets.ts'
 
-/** `unchecked`: no secret was given. `missing`: nothing in the request looks like a signature. `stale`: right, but not of the last 5 minutes. */
+/**
+ * `unchecked`: no secret was given. `missing`: nothing in the request looks like a signature. `stale`: right, but not made within
+ * 5 minutes of now.
+ */
 export type SignatureVerdict = 'verified' | 'wrong' | 'stale' | 'missing' | 'unchecked'
 
 const toleranceSeconds = 300
@@ -11,7 +14,9 @@ const toleranceSeconds = 300
  * Checks a request as a receiver should: `X-Webhook-Signature` as Stripe has it, or the three headers of Standard Webhooks.
  * Any of the secrets and any of the signatures may match, as there are several of each while a secret is rotated. `now` epoch ms.
  */
-export function checkSignature(headers: IncomingHttpHeaders, body: Buffer, secrets: readonly string[], now: number): SignatureVerdict {
+export function checkSignature(
+  headers: IncomingHttpHeaders, body: Buffer, secrets: readonly string[], now: number,
+): SignatureVerdict {
   const signed = stripeSigned(headers, body, secrets) ?? standardSigned(headers, body, secrets)
   if (signed === null) return secrets.length === 0 ? 'unchecked' : 'missing'
   if (secrets.length === 0) return 'unchecked'

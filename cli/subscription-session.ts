@@ -17,7 +17,9 @@ export async function openSubscriptions(context: Context, kafka: KafkaSession): 
   await requireTopics(kafka, [names.subscriptions])
   const { promise: failed, reject } = Promise.withResolvers<never>()
   failed.catch(() => {})
-  const opening = openSubscriptionTable({ connection, topic: names.subscriptions, groupPrefix: `${groupPrefix}.subscriptions`, onFailed: reject })
+  const opening = openSubscriptionTable({
+    connection, topic: names.subscriptions, groupPrefix: `${groupPrefix}.subscriptions`, onFailed: reject,
+  })
   kafka.add('the subscriptions', async () => (await opening).close())
   return context.wait('reading subscriptions', Promise.race([failed, opening.then(async (table) => {
     await table.waitFresh(performance.now())
@@ -43,19 +45,25 @@ export function findSubscription(table: SubscriptionTable, id: string): StoredSu
 }
 
 /** Waits for a write, and for the second after which every service goes by it. @throws CliError for all that is no success */
-export async function settleWrite(context: Context, { config }: KafkaSession, writing: Promise<Written>): Promise<Extract<Written, { kind: 'written' | 'deleted' }>> {
+export async function settleWrite(
+  context: Context, { config }: KafkaSession, writing: Promise<Written>,
+): Promise<Extract<Written, { kind: 'written' | 'deleted' }>> {
   const { brokers } = config.kafka
   const written = await context.wait('writing the subscription', writing, {
     deadlineMs: writeDeadlineMs,
-    onTimeout: () => new CliError('unreachable', `Kafka at ${brokers.join(', ')} did not acknowledge the write in ${writeDeadlineMs / 1000} s; it may or may not be made`,
-      'look with "posthouse subscriptions list" once Kafka answers again'),
+    onTimeout: () => new CliError(
+      'unreachable', `Kafka at ${brokers.join(', ')} did not acknowledge the write in ${writeDeadlineMs / 1000} s`,
+      'it may or may not be made: look with "posthouse subscriptions list" once Kafka answers again',
+    ),
   }).catch((error: unknown) => { throw toCliError(error, brokers) })
   if (written.kind === 'written' || written.kind === 'deleted') return written
   if (written.kind === 'invalid') throw new CliError('usage', `the subscription cannot be written: ${written.problems.join('; ')}`)
   if (written.kind === 'not_found') throw notFound(written.id)
   if (written.kind === 'newer') throw writtenByNewer(written.id)
-  throw new CliError('conflict', `subscription ${written.id} was changed by someone else meanwhile: theirs stands, nothing of yours was kept`,
-    `look at it with "posthouse subscriptions show ${written.id}" and make your change again`)
+  throw new CliError(
+    'conflict', `subscription ${written.id} was changed by someone else meanwhile: theirs stands, nothing of yours was kept`,
+    `look at it with "posthouse subscriptions show ${written.id}" and make your change again`,
+  )
 }
 
 const notFound = (id: string): CliError =>

@@ -28,8 +28,10 @@ const iso = (at: number): string => new Date(at).toISOString()
 export function viewOf(subscription: StoredSubscription): SubscriptionView {
   const { id, tenant, url, endpointKey, eventTypes, state, signatureScheme, headers, policy, description, secrets, offset } = subscription
   return {
-    id, tenant, host: hostOf(url), endpointKey, eventTypes, state, signatureScheme, headerNames: headers.map(({ name }) => name), policy, description,
-    secrets: secrets.map(({ createdAt, expiresAt }) => ({ createdAt: iso(createdAt), expiresAt: expiresAt === null ? null : iso(expiresAt) })),
+    id, tenant, host: hostOf(url), endpointKey, eventTypes, state, signatureScheme, policy, description,
+    headerNames: headers.map(({ name }) => name),
+    secrets: secrets.map(({ createdAt, expiresAt }) =>
+      ({ createdAt: iso(createdAt), expiresAt: expiresAt === null ? null : iso(expiresAt) })),
     createdAt: iso(subscription.createdAt), updatedAt: iso(subscription.updatedAt), version: offset,
   }
 }
@@ -53,10 +55,13 @@ export function printChanged(output: Output, subscription: StoredSubscription): 
 }
 
 /** One subscription in full. `extra` is what only this command may show: a new secret, the whole URL. */
-export function printSubscription(output: Output, subscription: StoredSubscription, defaults: Policy, extra: Readonly<Record<string, string>> = {}): void {
+export function printSubscription(
+  output: Output, subscription: StoredSubscription, defaults: Policy, extra: Readonly<Record<string, string>> = {},
+): void {
   const view = viewOf(subscription)
   const policy = resolvePolicy(subscription.policy, defaults)
-  const retries = `${describePolicy(policy)}; ${formatDuration(roundUp(nominalMs(policy)))} in all, at worst ${formatDuration(roundUp(worstCaseMs(policy)))}`
+  const [inAll, atWorst] = [nominalMs(policy), worstCaseMs(policy)].map((ms) => formatDuration(roundUp(ms)))
+  const retries = `${describePolicy(policy)}; ${inAll} in all, at worst ${atWorst}`
   const secrets = view.secrets.map(({ createdAt, expiresAt }) => `of ${createdAt}${expiresAt === null ? '' : `, until ${expiresAt}`}`)
   output.record({ ...view, ...extra, nominalMs: nominalMs(policy), worstCaseMs: worstCaseMs(policy) }, [
     ['id', view.id],

@@ -7,18 +7,24 @@ import type { WantedSubscription } from './subscriptions-file.ts'
 
 /** One thing to be done so that what there is becomes what is wanted. */
 export type Step =
-  | { readonly action: 'create'; readonly wanted: NewSubscription; readonly drafted: Subscription; readonly changes: readonly string[] }
-  | { readonly action: 'update'; readonly present: StoredSubscription; readonly change: SubscriptionChange; readonly changes: readonly string[] }
-  | { readonly action: 'delete'; readonly present: StoredSubscription; readonly changes: readonly string[] }
+  | ({ readonly action: 'create'; readonly wanted: NewSubscription; readonly drafted: Subscription } & Described)
+  | ({ readonly action: 'update'; readonly present: StoredSubscription; readonly change: SubscriptionChange } & Described)
+  | ({ readonly action: 'delete'; readonly present: StoredSubscription } & Described)
+
+/** For people: without secrets, header values and URLs. */
+type Described = { readonly changes: readonly string[] }
 
 export type Diff = { readonly steps: readonly Step[]; readonly unchanged: number; readonly problems: readonly string[] }
 
 /**
- * What a file of subscriptions changes. A subscription is found by its id where the file gives one, else by tenant and URL; fields that the
- * file leaves out stay as they are. Whatever the file has no entry for is deleted with `prune` and else left alone. `now` epoch ms.
+ * What a file of subscriptions changes. A subscription is found by its id where the file gives one, else by tenant and URL; fields
+ * that the file leaves out stay as they are. Whatever the file has no entry for is deleted with `prune` and else left alone. `now`
+ * epoch ms.
  */
 export function diffSubscriptions(
-  wanted: readonly WantedSubscription[], present: readonly StoredSubscription[], { prune, rules, now }: { readonly prune: boolean; readonly rules: Rules; readonly now: number },
+  wanted: readonly WantedSubscription[],
+  present: readonly StoredSubscription[],
+  { prune, rules, now }: { readonly prune: boolean; readonly rules: Rules; readonly now: number },
 ): Diff {
   const problems: string[] = []
   const steps: Step[] = []
@@ -54,19 +60,26 @@ export function diffSubscriptions(
 
 type Found = StoredSubscription | null | 'wrong'
 
-function findById({ id, tenant }: WantedSubscription, byId: ReadonlyMap<string, StoredSubscription>, report: (problem: string) => void): Found {
+function findById(
+  { id, tenant }: WantedSubscription, byId: ReadonlyMap<string, StoredSubscription>, report: (problem: string) => void,
+): Found {
   const found = byId.get(id ?? '')
   if (!found) {
     report(`there is no subscription ${id}: ids are made by posthouse, leave it out to create one`)
     return 'wrong'
   }
   if (found.tenant === tenant) return found
-  report(`subscription ${id} is of ${found.tenant === null ? 'no tenant' : `tenant ${found.tenant}`}, and that cannot change: delete it and create another`)
+  const whose = found.tenant === null ? 'no tenant' : `tenant ${found.tenant}`
+  report(`subscription ${id} is of ${whose}, and that cannot change: delete it and create another`)
   return 'wrong'
 }
 
 function findByUrl(
-  { where, tenant, change }: WantedSubscription, present: readonly StoredSubscription[], rules: Rules, seen: Map<string, string>, report: (problem: string) => void,
+  { where, tenant, change }: WantedSubscription,
+  present: readonly StoredSubscription[],
+  rules: Rules,
+  seen: Map<string, string>,
+  report: (problem: string) => void,
 ): Found {
   const normalised = normaliseUrl(change.url, { allowHttp: rules.allowsHttp })
   if (!normalised.ok) return null // Said when it is drafted.
@@ -79,23 +92,30 @@ function findByUrl(
   seen.set(key, where)
   const found = present.filter((one) => one.tenant === tenant && one.url === normalised.url)
   if (found.length <= 1) return found[0] ?? null
-  report(`${found.length} subscriptions have this tenant and URL (${found.map(({ id }) => id).join(', ')}): say by its id which one is meant`)
+  const ids = found.map(({ id }) => id).join(', ')
+  report(`${found.length} subscriptions have this tenant and URL (${ids}): say by its id which one is meant`)
   return 'wrong'
 }
 
-function stepToCreate({ tenant, change }: WantedSubscription, rules: Rules, now: number, report: (problem: string) => void): Step | null {
+function stepToCreate(
+  { tenant, change }: WantedSubscription, rules: Rules, now: number, report: (problem: string) => void,
+): Step | null {
   const wanted = { ...change, tenant }
   const drafted = draftNew(wanted, rules, now)
   if ('subscription' in drafted) {
     const { eventTypes, state } = drafted.subscription
-    return { action: 'create', wanted, drafted: drafted.subscription, changes: [`event types ${eventTypes.join(' ')}`, ...(state === 'active' ? [] : [state])] }
+    const changes = [`event types ${eventTypes.join(' ')}`, ...(state === 'active' ? [] : [state])]
+    return { action: 'create', wanted, drafted: drafted.subscription, changes }
   }
   for (const problem of drafted.problems) report(problem)
   return null
 }
 
 /** null when it is as wanted, or cannot be made so. */
-function stepToUpdate({ change }: WantedSubscription, present: StoredSubscription, rules: Rules, now: number, report: (problem: string) => void): Step | null {
+function stepToUpdate(
+  { change }: WantedSubscription, present: StoredSubscription, rules: Rules, now: number,
+  report: (problem: string) => void,
+): Step | null {
   // Writing a secret again that is active would cut off the others of a rotation.
   const isKnown = present.secrets.some(({ secret, expiresAt }) => secret === change.secret && (expiresAt === null || expiresAt > now))
   const { secret, ...rest } = change
@@ -119,7 +139,9 @@ function changesBetween(before: Subscription, after: Subscription, isNewSecret: 
   if (before.state !== after.state) changes.push(`${before.state} to ${after.state}`)
   if (before.signatureScheme !== after.signatureScheme) changes.push(`signature ${before.signatureScheme} to ${after.signatureScheme}`)
   if (isNewSecret) changes.push('secret')
-  if (!isDeepStrictEqual(sorted(before.headers), sorted(after.headers))) changes.push(`headers (${after.headers.map(({ name }) => name).join(' ') || 'none'})`)
+  if (!isDeepStrictEqual(sorted(before.headers), sorted(after.headers))) {
+    changes.push(`headers (${after.headers.map(({ name }) => name).join(' ') || 'none'})`)
+  }
   if (!isDeepStrictEqual(before.policy, after.policy)) changes.push('policy')
   if (before.description !== after.description) changes.push('description')
   return changes

@@ -58,7 +58,9 @@ const fileShape = z.union([z.array(subscription), z.strictObject({ subscriptions
 type Entry = z.infer<typeof subscription>
 
 /** The subscriptions of a JSON file. `env` has what `{"env": NAME}` stands for. @throws CliError that lists every fault, but no value */
-export function parseSubscriptionsFile(text: string, file: string, env: Readonly<Record<string, string | undefined>>): readonly WantedSubscription[] {
+export function parseSubscriptionsFile(
+  text: string, file: string, env: Readonly<Record<string, string | undefined>>,
+): readonly WantedSubscription[] {
   let json: unknown
   try {
     json = JSON.parse(text)
@@ -69,7 +71,9 @@ export function parseSubscriptionsFile(text: string, file: string, env: Readonly
   // Of one form or the other, as the faults of a union would be those of both.
   const parsed = (Array.isArray(json) ? fileShape.options[0] : fileShape.options[1]).safeParse(json)
   if (!parsed.success) {
-    const faults = parsed.error.issues.map(({ path, message }) => `  ${path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('').replace(/^\./, '')}: ${message}`)
+    const placeOf = (path: readonly PropertyKey[]): string =>
+      path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('').replace(/^\./, '')
+    const faults = parsed.error.issues.map(({ path, message }) => `  ${placeOf(path)}: ${message}`)
     throw new CliError('usage', [`${file} is not a file of subscriptions`, ...faults].join('\n'))
   }
   const entries = Array.isArray(parsed.data) ? parsed.data : parsed.data.subscriptions
@@ -81,7 +85,11 @@ export function parseSubscriptionsFile(text: string, file: string, env: Readonly
     return found ?? ''
   }
   const wanted = entries.map((entry, index) => wantedFrom(entry, `subscriptions[${index}]`, textOf))
-  if (missing.size > 0) throw new CliError('usage', `${file} takes values from the environment that it has not: ${[...missing].join(', ')}`)
+  if (missing.size > 0) {
+    throw new CliError(
+      'usage', `${file} takes values from the environment that it has not: ${[...missing].join(', ')}`,
+    )
+  }
   return wanted
 }
 

@@ -10,7 +10,9 @@ export type Column<Row> = {
 const gap = '  '
 
 /** A table as lines, its titles first. Nothing is cut: what is too wide for the terminal wraps, what is piped stays whole. */
-export function alignColumns<Row>(rows: readonly Row[], columns: readonly Column<Row>[], paintTitle: (title: string) => string): string {
+export function alignColumns<Row>(
+  rows: readonly Row[], columns: readonly Column<Row>[], paintTitle: (title: string) => string,
+): string {
   const cells = rows.map((row) => columns.map(({ text }) => printable(text(row))))
   const widths = columns.map(({ title }, index) => Math.max(title.length, ...cells.map((line) => line[index]!.length)))
   const line = (texts: readonly string[], paint: (text: string, column: number) => string): string => texts.map((text, index) => {

@@ -40,7 +40,9 @@ async function tailDeliveries(context: Context, options: TailOptions): Promise<v
       topics: [kafka.names.attempts], from: options.from, count: options.count,
       show({ value, partition, offset }) {
         const attempt = value && readAttempt(value)
-        if (attempt === 'unreadable') output.warn(`the record ${kafka.names.attempts}/${partition}/${offset} cannot be read: it may be of a newer posthouse`)
+        if (attempt === 'unreadable') {
+          output.warn(`the record ${kafka.names.attempts}/${partition}/${offset} cannot be read: it may be of a newer posthouse`)
+        }
         if (attempt === null || attempt === 'unreadable' || !isWanted(attempt, options)) return false
         output.row(viewOfAttempt(attempt), lineOfAttempt(attempt, Date.now()))
         return true

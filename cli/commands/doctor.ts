@@ -34,12 +34,20 @@ async function doctor(context: Context): Promise<void> {
       for (const { name, run } of checks) findings.push(...await attempt(name, run(context, kafka)))
     })
   } catch (error) {
-    if (error instanceof CliError && error.code === 'unreachable') printFindings(context.output, [...findings, fail('kafka', error.message, error.hint ?? '')])
+    if (error instanceof CliError && error.code === 'unreachable') {
+      printFindings(
+        context.output, [...findings, fail('kafka', error.message, error.hint ?? '')],
+      )
+    }
     throw error
   }
   printFindings(context.output, findings)
   const failed = findings.filter(({ verdict }) => verdict === 'FAIL').length
-  if (failed > 0) throw new CliError('failed', `${failed} ${failed === 1 ? 'check fails' : 'checks fail'}`, 'what to do stands beside each')
+  if (failed > 0) {
+    throw new CliError(
+      'failed', `${failed} ${failed === 1 ? 'check fails' : 'checks fail'}`, 'what to do stands beside each',
+    )
+  }
 }
 
 /** One check that cannot be made says why, and the others go on; an outage or Ctrl-C ends them all. */

@@ -38,13 +38,22 @@ export function addSendCommand(events: Command): void {
 
 async function send(context: Context, file: string | undefined, options: SendOptions): Promise<void> {
   const values = await valuesFrom(file, options)
-  if (values.length > 1 && options.id !== undefined) throw new CliError('usage', `--id would give ${values.length} events one id`, 'leave it out, and give each event its own')
+  if (values.length > 1 && options.id !== undefined) {
+    throw new CliError(
+      'usage', `--id would give ${values.length} events one id`, 'leave it out, and give each event its own',
+    )
+  }
   await withKafka(context, async (kafka) => {
     const { topics, idField, tenantField, type } = kafka.config.events
     const topic = options.topic ?? topics[0]!
     // With --data all is in the value already.
-    const outgoing = toOutgoing(values, options.data === undefined ? options : options.key === undefined ? {} : { key: options.key }, topic, { idField, tenantField, type })
-    if (!topics.includes(topic)) context.output.warn(`${topic} is not one of POSTHOUSE_EVENTS_TOPICS (${topics.join(', ')}): no router with this configuration reads it`)
+    const outgoing = toOutgoing(
+      values, options.data === undefined ? options : options.key === undefined ? {} : { key: options.key }, topic,
+      { idField, tenantField, type },
+    )
+    if (!topics.includes(topic)) {
+      context.output.warn(`${topic} is not one of POSTHOUSE_EVENTS_TOPICS (${topics.join(', ')}): no router configured so reads it`)
+    }
     await requireTopics(kafka, [topic], eventsTopicHint)
     const watch = options.wait ? await watchDeliveries(context, kafka, outgoing.map(({ event }) => event)) : null
     const sent = await produce(context, kafka, outgoing)
@@ -67,12 +76,18 @@ async function valuesFrom(file: string | undefined, options: SendOptions): Promi
     if (file !== undefined) throw new CliError('usage', 'give either a file or --data')
     return [wrapData(options.data, options)]
   }
-  if (file === undefined && process.stdin.isTTY) throw new CliError('usage', 'there is no event to send', 'give a file, pipe one in, or use --type and --data')
+  if (file === undefined && process.stdin.isTTY) {
+    throw new CliError(
+      'usage', 'there is no event to send', 'give a file, pipe one in, or use --type and --data',
+    )
+  }
   return splitEvents(await readInput(file ?? '-'), file === undefined || file === '-' ? 'standard input' : file)
 }
 
 /** All of them, or an error that says how many. */
-async function produce(context: Context, kafka: KafkaSession, outgoing: readonly OutgoingEvent[]): Promise<readonly Acknowledgement[]> {
+async function produce(
+  context: Context, kafka: KafkaSession, outgoing: readonly OutgoingEvent[],
+): Promise<readonly Acknowledgement[]> {
   const { brokers } = kafka.config.kafka
   const { producer } = await context.wait('connecting', kafka.producer())
   const settled = await context.wait(`sending ${outgoing.length} events`, Promise.allSettled(outgoing.map(async ({ record }) => {
@@ -83,5 +98,7 @@ async function produce(context: Context, kafka: KafkaSession, outgoing: readonly
   if (failed.length === 0) return settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
   const first = toCliError(failed[0]?.reason, brokers)
   if (failed.length === outgoing.length) throw first
-  throw new CliError('partial', `${failed.length} of ${outgoing.length} events were not sent; the first: ${first.message}`, first.hint)
+  throw new CliError(
+    'partial', `${failed.length} of ${outgoing.length} events were not sent; the first: ${first.message}`, first.hint,
+  )
 }

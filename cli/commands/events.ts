@@ -38,7 +38,9 @@ async function tailEvents(context: Context, options: TailOptions): Promise<void>
   })
 }
 
-function showEvent({ output }: Context, record: ConsumedRecord, door: DoorOptions, { type, tenant, body = false }: TailOptions): boolean {
+function showEvent(
+  { output }: Context, record: ConsumedRecord, door: DoorOptions, { type, tenant, body = false }: TailOptions,
+): boolean {
   const { topic, partition, offset, timestamp, value } = record
   const read = readEvent(record, door)
   const isFiltered = type !== undefined || tenant !== undefined
@@ -48,13 +50,19 @@ function showEvent({ output }: Context, record: ConsumedRecord, door: DoorOption
     // Who asked for certain events did not ask for what is none.
     if (isFiltered) return false
     const reason = read.kind === 'rejected' ? `${read.reason}: ${read.detail}` : read.reason
-    output.row({ ...place, kind: read.kind, reason }, printable([at.slice(11, 23), `${topic}/${partition}/${offset}`, read.kind.toUpperCase(), reason].join('  ')))
+    output.row(
+      { ...place, kind: read.kind, reason },
+      printable([at.slice(11, 23), `${topic}/${partition}/${offset}`, read.kind.toUpperCase(), reason].join('  ')),
+    )
     return true
   }
   const { event } = read
   if ((type !== undefined && !matches(type, event.type)) || (tenant !== undefined && event.tenant !== tenant)) return false
   const text = event.body.toString()
-  const line = [at.slice(11, 23), `${topic}/${partition}/${offset}`, event.type, event.id, ...(event.tenant === null ? [] : [`tenant ${event.tenant}`]), `${event.body.length} bytes`]
+  const line = [
+    at.slice(11, 23), `${topic}/${partition}/${offset}`, event.type, event.id,
+    ...(event.tenant === null ? [] : [`tenant ${event.tenant}`]), `${event.body.length} bytes`,
+  ]
   output.row(
     { ...place, kind: 'event', id: event.id, type: event.type, tenant: event.tenant, ...(body ? { body: text } : {}) },
     printable(line.join('  ')) + (body ? `\n${text.split('\n').map(printable).join('\n')}` : ''),

@@ -38,7 +38,9 @@ const maxBodyBytes = 1024 * 1024
 /** Answers that Node sends no body with, and would complain about. */
 const statuses = (text: string): readonly number[] => text.split(',').map((part) => {
   const status = Number(part.trim())
-  if (!/^\d{3}$/.test(part.trim()) || status < 200 || status > 599) throw new InvalidArgumentError('Give a status from 200 to 599, or several separated by commas.')
+  if (!/^\d{3}$/.test(part.trim()) || status < 200 || status > 599) {
+    throw new InvalidArgumentError('Give a status from 200 to 599, or several separated by commas.')
+  }
   return status
 })
 
@@ -47,7 +49,7 @@ export function addListenCommand(program: Command): void {
     .option('--port <port>', 'port to listen on; 0 takes any free one', wholeNumber(0, 65_535), 4000)
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .addOption(new Option('--secret <secret>', 'check signatures with it; may be repeated').env('WEBHOOK_SECRET').argParser(collect))
-    .option('--status <status>', 'answer with it; several, separated by commas, are given in turn, and the last one stays', statuses, [200])
+    .option('--status <status>', 'answer with it; of several, separated by commas, each in turn, and the last stays', statuses, [200])
     .option('--delay <duration>', 'wait so long before each answer', durationMs, 0)
     .option('--count <n>', 'end after so many requests, with exit code 6 if a signature was not right', wholeNumber(1, 1_000_000_000))
     .option('--body', 'print the bodies too')
@@ -91,8 +93,10 @@ async function listen(context: Context, options: ListenOptions): Promise<Outcome
 
   const server = createServer((request, response) => void onRequest(request, response))
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => reject(new CliError('failed',
-      `port ${options.port} of ${options.host} could not be opened (${error.code})`, 'choose another with --port, or 0 for any free one')))
+    server.once('error', (error: NodeJS.ErrnoException) => reject(new CliError(
+      'failed', `port ${options.port} of ${options.host} could not be opened (${error.code})`,
+      'choose another with --port, or 0 for any free one',
+    )))
     server.listen(options.port, options.host, resolve)
   })
   try {
@@ -105,7 +109,10 @@ async function listen(context: Context, options: ListenOptions): Promise<Outcome
     server.closeAllConnections()
   }
   if (count !== Infinity && unverified > 0) {
-    throw new CliError('partial', `${unverified} of ${answered} requests had no right signature`, 'check that --secret is the subscription\'s present secret')
+    throw new CliError(
+      'partial', `${unverified} of ${answered} requests had no right signature`,
+      'check that --secret is the subscription\'s present secret',
+    )
   }
   return exitCodes.ok
 }
@@ -126,12 +133,12 @@ function receivedFrom(request: IncomingMessage, body: Buffer, status: number, si
 
 function describe({ receivedAt, eventType, deliveryId, attempt, replay, signature, status, method, path, body }: Received): string {
   const words = {
-    verified: 'signature verified', wrong: 'SIGNATURE WRONG', stale: 'SIGNATURE TOO OLD', missing: 'NOT SIGNED', unchecked: 'signature not checked',
+    verified: 'signature verified', wrong: 'SIGNATURE WRONG', stale: 'SIGNATURE TOO OLD', missing: 'NOT SIGNED',
+    unchecked: 'signature not checked',
   }
   const what = eventType === null ? `${method} ${path}` : eventType
-  const parts = [
-    receivedAt.slice(11, 23), what, deliveryId ?? '-', `attempt ${attempt ?? '-'}${replay > 0 ? ` of replay ${replay}` : ''}`, words[signature], `answered ${status}`,
-  ]
+  const number = `attempt ${attempt ?? '-'}${replay > 0 ? ` of replay ${replay}` : ''}`
+  const parts = [receivedAt.slice(11, 23), what, deliveryId ?? '-', number, words[signature], `answered ${status}`]
   return printable(parts.join('  ')) + (body === undefined ? '' : `\n${body.split('\n').map(printable).join('\n')}`)
 }
 

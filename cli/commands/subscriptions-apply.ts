@@ -51,8 +51,14 @@ async function apply(context: Context, options: ApplyOptions): Promise<void> {
   const wanted = parseSubscriptionsFile((await readInput(options.file)).toString(), options.file, process.env)
   await withKafka(context, async (kafka) => {
     const table = await openSubscriptions(context, kafka)
-    const { steps, unchanged, problems } = diffSubscriptions(wanted, table.list(), { prune: options.prune ?? false, rules: rulesOf(kafka), now: Date.now() })
-    if (problems.length > 0) throw new CliError('usage', [`${options.file} cannot be applied, and nothing was changed`, ...problems.map((one) => `  ${one}`)].join('\n'))
+    const { steps, unchanged, problems } = diffSubscriptions(
+      wanted, table.list(), { prune: options.prune ?? false, rules: rulesOf(kafka), now: Date.now() },
+    )
+    if (problems.length > 0) {
+      throw new CliError(
+        'usage', [`${options.file} cannot be applied, and nothing was changed`, ...problems.map((one) => `  ${one}`)].join('\n'),
+      )
+    }
     const planned = steps.map((step) => rowOf(step, 'planned'))
     if (!options.yes || options.dryRun || steps.length === 0) printRows(output, planned)
     output.note(`${steps.length} to change, ${unchanged} as wanted.`)
@@ -62,7 +68,8 @@ async function apply(context: Context, options: ApplyOptions): Promise<void> {
     const rows: Row[] = []
     for (let from = 0; from < steps.length; from += concurrency) {
       const some = steps.slice(from, from + concurrency)
-      const results = await context.wait(`writing ${steps.length} subscriptions, ${from} done`, Promise.allSettled(some.map((step) => carryOut(writer, step))), {
+      const writing = Promise.allSettled(some.map((step) => carryOut(writer, step)))
+      const results = await context.wait(`writing ${steps.length} subscriptions, ${from} done`, writing, {
         deadlineMs: writeDeadlineMs, onTimeout: () => unreachable(kafka.config.kafka.brokers),
       })
       rows.push(...some.map((step, index) => resultRow(step, results[index])))
@@ -80,7 +87,8 @@ function carryOut(writer: SubscriptionWriter, step: Step): Promise<Written> {
 
 function rowOf(step: Step, result: Row['result']): Row {
   const { tenant, url } = step.action === 'create' ? step.drafted : step.present
-  return { action: step.action, result, id: step.action === 'create' ? null : step.present.id, tenant, host: hostOf(url), changes: step.changes }
+  const id = step.action === 'create' ? null : step.present.id
+  return { action: step.action, result, id, tenant, host: hostOf(url), changes: step.changes }
 }
 
 function resultRow(step: Step, settled: PromiseSettledResult<Written> | undefined): Row {

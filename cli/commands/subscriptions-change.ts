@@ -20,16 +20,20 @@ type StateChange = {
 
 const stateChanges: readonly StateChange[] = [
   {
-    verb: 'pause', to: 'paused', summary: 'let its deliveries wait from now on', refusedFrom: { disabled: 'enable it first' },
+    verb: 'pause', to: 'paused', summary: 'let its deliveries wait from now on',
+    refusedFrom: { disabled: 'enable it first' },
   },
   {
-    verb: 'resume', to: 'active', summary: 'send what waits, within 30 minutes, and what comes', refusedFrom: { disabled: 'use "posthouse subscriptions enable"' },
+    verb: 'resume', to: 'active', summary: 'send what waits, within 30 minutes, and what comes',
+    refusedFrom: { disabled: 'use "posthouse subscriptions enable"' },
   },
   {
-    verb: 'disable', to: 'disabled', summary: 'send it nothing more: what is under way becomes dead letters, new events pass it by', refusedFrom: {},
+    verb: 'disable', to: 'disabled', summary: 'send it nothing more: what is under way becomes dead letters, new events pass it by',
+    refusedFrom: {},
   },
   {
-    verb: 'enable', to: 'active', summary: 'send it events again, also when its endpoint had answered 410 Gone', refusedFrom: {}, writesAlways: true,
+    verb: 'enable', to: 'active', summary: 'send it events again, also when its endpoint had answered 410 Gone',
+    refusedFrom: {}, writesAlways: true,
   },
 ]
 
@@ -54,7 +58,12 @@ async function changeState(context: Context, id: string, change: StateChange, { 
     const present = findSubscription(table, id)
     checkVersion(present, ifVersion)
     const refusal = change.refusedFrom[present.state]
-    if (refusal !== undefined) throw new CliError('conflict', `subscription ${id} is ${present.state} and cannot be ${change.to === 'active' ? 'resumed' : change.to}`, refusal)
+    if (refusal !== undefined) {
+      throw new CliError(
+        'conflict', `subscription ${id} is ${present.state} and cannot be ${change.to === 'active' ? 'resumed' : change.to}`,
+        refusal,
+      )
+    }
     if (present.state === change.to && !change.writesAlways) {
       context.output.note(`It is ${change.to} already.`)
       return printChanged(context.output, present)
@@ -80,5 +89,8 @@ async function deleteSubscription(context: Context, id: string, options: Confirm
 
 function checkVersion({ id, offset }: StoredSubscription, ifVersion: number | undefined): void {
   if (ifVersion === undefined || ifVersion === offset) return
-  throw new CliError('conflict', `subscription ${id} has version ${offset}, not ${ifVersion}: someone else has changed it`, `look at it with "posthouse subscriptions show ${id}"`)
+  throw new CliError(
+    'conflict', `subscription ${id} has version ${offset}, not ${ifVersion}: someone else has changed it`,
+    `look at it with "posthouse subscriptions show ${id}"`,
+  )
 }

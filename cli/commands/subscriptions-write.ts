@@ -58,7 +58,10 @@ function addCommonOptions(command: Command): Command {
 function customHeader(text: string, earlier: readonly CustomHeader[] | boolean | undefined): readonly CustomHeader[] {
   const colon = text.indexOf(':')
   if (colon < 1) throw new InvalidArgumentError('Give a name and a value, such as "Authorization: Bearer abc".')
-  return [...(Array.isArray(earlier) ? earlier as readonly CustomHeader[] : []), { name: text.slice(0, colon).trim(), value: text.slice(colon + 1).trim() }]
+  return [
+    ...(Array.isArray(earlier) ? earlier as readonly CustomHeader[] : []),
+    { name: text.slice(0, colon).trim(), value: text.slice(colon + 1).trim() },
+  ]
 }
 
 function changeOf(options: WriteOptions): SubscriptionChange {
@@ -72,11 +75,12 @@ function changeOf(options: WriteOptions): SubscriptionChange {
 
 async function createSubscription(context: Context, options: CreateOptions): Promise<void> {
   const policy = policyFrom(options, noPolicy)
+  const secret = options.secretFile === undefined ? undefined : await readSecret(options.secretFile)
   const wanted = {
     ...changeOf(options),
     url: options.url,
     eventTypes: options.type,
-    ...withoutUndefined({ tenant: options.tenant, policy, secret: options.secretFile === undefined ? undefined : await readSecret(options.secretFile) }),
+    ...withoutUndefined({ tenant: options.tenant, policy, secret }),
     ...(options.paused ? { state: 'paused' as const } : {}),
   }
   await withKafka(context, async (kafka) => {
@@ -85,9 +89,9 @@ async function createSubscription(context: Context, options: CreateOptions): Pro
     if (written.kind !== 'written') return
     const { subscription } = written
     // A secret that was brought along is known already.
-    const secret = options.secretFile === undefined ? { secret: subscription.secrets[0]?.secret ?? '' } : {}
-    printSubscription(context.output, subscription, kafka.config.policy, secret)
-    if (secret.secret) context.output.note('Keep the secret now: it is not shown again.')
+    const made = secret === undefined ? { secret: subscription.secrets[0]?.secret ?? '' } : {}
+    printSubscription(context.output, subscription, kafka.config.policy, made)
+    if (secret === undefined) context.output.note('Keep the secret now: it is not shown again.')
   })
 }
 
@@ -97,7 +101,11 @@ async function updateSubscription(context: Context, id: string, options: UpdateO
     const present = findSubscription(table, id)
     const policy = policyFrom(options, present.policy)
     const change: SubscriptionChange = { ...changeOf(options), ...(policy === undefined ? {} : { policy }) }
-    if (Object.keys(change).length === 0) throw new CliError('usage', 'there is nothing to change', 'see "posthouse subscriptions update --help" for what can be')
+    if (Object.keys(change).length === 0) {
+      throw new CliError(
+        'usage', 'there is nothing to change', 'see "posthouse subscriptions update --help" for what can be',
+      )
+    }
     const writer = await openWriter(context, kafka, table)
     // The policy is changed field by field, so it must be the one that was read.
     const written = await settleWrite(context, kafka, writer.update(id, change, { ifVersion: options.ifVersion ?? present.offset }))

@@ -35,7 +35,9 @@ async function list(context: Context, { tenant, state, endpoint }: ListOptions):
       .sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
     printSubscriptions(context.output, found)
     if (found.length === 0) context.output.note('There is no such subscription.')
-    if (table.newerCount() > 0) context.output.warn(`${table.newerCount()} subscriptions were written by a newer posthouse and are not shown: upgrade this one`)
+    if (table.newerCount() > 0) {
+      context.output.warn(`${table.newerCount()} subscriptions were written by a newer posthouse and are not shown: upgrade this one`)
+    }
   })
 }
 

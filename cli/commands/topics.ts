@@ -12,7 +12,11 @@ import { catalogueOf, withKafka } from '../kafka-session.ts'
 import type { Output } from '../output.ts'
 import { effectiveEnvironment, readSettings } from '../settings.ts'
 
-type ProvisionOptions = ConfirmOptions & { readonly withEvents?: boolean; readonly format?: 'kafka-topics' | 'strimzi'; readonly cluster: string }
+type ProvisionOptions = ConfirmOptions & {
+  readonly withEvents?: boolean
+  readonly format?: 'kafka-topics' | 'strimzi'
+  readonly cluster: string
+}
 
 export function addTopicsCommands(program: Command): void {
   const topics = addNoun(program, 'topics', 'the topics posthouse keeps in Kafka')
@@ -20,7 +24,7 @@ export function addTopicsCommands(program: Command): void {
     .option('--with-events', 'also create the topics events are read from (POSTHOUSE_EVENTS_TOPICS) where they are missing')
     .option('--yes', 'do it; without it the changes are only shown')
     .option('--dry-run', 'show the changes and end with 0')
-    .addOption(new Option('--format <format>', 'print what would be done for another tool instead of doing it').choices(['kafka-topics', 'strimzi']))
+    .addOption(new Option('--format <format>', 'print it for another tool instead of doing it').choices(['kafka-topics', 'strimzi']))
     .option('--cluster <name>', 'the cluster\'s name in the resources for Strimzi', 'kafka')
     .action(act(provision))
   addCommand(topics, 'check', 'compare the topics with how they should be; exit code 5 when they differ')
@@ -67,10 +71,18 @@ async function check(context: Context): Promise<void> {
   })
 }
 
-type PlanRow = { readonly topic: string; readonly change: 'create' | 'grow' | 'configure' | 'remake'; readonly detail: string; readonly has?: unknown; readonly wants?: unknown }
+type PlanRow = {
+  readonly topic: string
+  readonly change: 'create' | 'grow' | 'configure' | 'remake'
+  readonly detail: string
+  readonly has?: unknown
+  readonly wants?: unknown
+}
 
 /** What cannot be mended by `provision`, such as too many partitions of a topic that must have one. */
-function unplannedRows(plan: readonly TopicDifference[], problems: readonly { readonly topic: string; readonly problem: string }[]): readonly PlanRow[] {
+function unplannedRows(
+  plan: readonly TopicDifference[], problems: readonly { readonly topic: string; readonly problem: string }[],
+): readonly PlanRow[] {
   const planned = new Set(plan.map((difference) => (difference.kind === 'missing' ? difference.topic.name : difference.name)))
   return problems.filter(({ topic }) => !planned.has(topic)).map(({ topic, problem }) => ({ topic, change: 'remake', detail: problem }))
 }
@@ -81,13 +93,17 @@ function planRow(difference: TopicDifference): PlanRow {
   if (difference.kind === 'missing') {
     const { name, partitions, replication, config } = difference.topic
     const settings = ['cleanup.policy', 'retention.ms'].filter((key) => config[key] !== undefined).map((key) => `${key}=${config[key]}`)
-    const detail = [partitions === 1 ? '1 partition' : `${partitions} partitions`, ...(replication > 0 ? [`${replication} replicas`] : []), ...settings].join(', ')
+    const detail = [
+      partitions === 1 ? '1 partition' : `${partitions} partitions`, ...(replication > 0 ? [`${replication} replicas`] : []),
+      ...settings,
+    ].join(', ')
     return { topic: name, change: 'create', detail, wants: { partitions, replication, config } }
   }
   const { name, has, wants } = difference
   if (difference.kind === 'partitions') return { topic: name, change: 'grow', detail: `${has} to ${wants} partitions`, has, wants }
   const { key } = difference
-  return { topic: name, change: 'configure', detail: `${key}: ${has ?? 'unset'} to ${wants}`, has: { [key]: has }, wants: { [key]: wants } }
+  const detail = `${key}: ${has ?? 'unset'} to ${wants}`
+  return { topic: name, change: 'configure', detail, has: { [key]: has }, wants: { [key]: wants } }
 }
 
 const printPlan = (output: Output, plan: readonly TopicDifference[]): void => printRows(output, planRows(plan))

@@ -29,10 +29,12 @@ test('listen verifies, answers the statuses in turn, and ends after --count with
   assert.deepEqual(statuses, [503, 204, 204])
   const result = await cli.ended
   assert.equal(result.code, 0, result.stderr)
-  assert.deepEqual((result.lines() as Line[]).map(({ eventType, deliveryId, attempt, signature, status }) => [eventType, deliveryId, attempt, signature, status]), [
-    ['order.created', 'del_a', 1, 'verified', 503], ['order.created', 'del_a', 2, 'verified', 204], ['order.created', 'del_a', 3, 'verified', 204],
+  const lines = result.lines() as Line[]
+  assert.deepEqual(lines.map(({ attempt, signature, status }) => [attempt, signature, status]), [
+    [1, 'verified', 503], [2, 'verified', 204], [3, 'verified', 204],
   ])
-  assert.doesNotMatch(result.stdout + result.stderr, new RegExp(secret.slice(6, 16).replaceAll(/[+/]/g, '.')), 'the secret is not repeated')
+  assert.ok(lines.every(({ eventType, deliveryId }) => eventType === 'order.created' && deliveryId === 'del_a'))
+  assert.ok(!(result.stdout + result.stderr).includes(secret), 'the secret is not repeated')
 })
 
 test('a signature that is not right is said, and ends with 6', async () => {

@@ -74,7 +74,9 @@ export type Installation = {
 }
 
 /** The environment of an installation of its own on the test's broker; no topic of it exists unless `provisioned`. */
-export async function installationFor(t: Cleanup, name: string, { provisioned }: { readonly provisioned: boolean }): Promise<Installation> {
+export async function installationFor(
+  t: Cleanup, name: string, { provisioned }: { readonly provisioned: boolean },
+): Promise<Installation> {
   const prefix = testTopicPrefix(name)
   deleteTopicsAfter(t, prefix)
   const names = topicNames(prefix)

@@ -16,7 +16,9 @@ function stored(wanted: NewSubscription, offset = 0): StoredSubscription {
   return { ...drafted.subscription, offset, appendedAt: now - 1_000 }
 }
 
-function diff(entries: readonly object[], present: readonly StoredSubscription[], prune = false, env: Record<string, string> = {}): Diff {
+function diff(
+  entries: readonly object[], present: readonly StoredSubscription[], prune = false, env: Record<string, string> = {},
+): Diff {
   return diffSubscriptions(parseSubscriptionsFile(JSON.stringify(entries), 'file.json', env), present, { prune, rules, now })
 }
 
@@ -24,7 +26,10 @@ const a = { url: 'https://a.example/hook', eventTypes: ['order.*'] }
 
 test('what is there as wanted is left alone; what the file leaves out stays as it is', () => {
   const present = stored({ ...a, secret, state: 'paused', description: 'kept', headers: [{ name: 'X-A', value: '1' }] })
-  for (const entry of [a, { ...a, url: 'HTTPS://A.example:443/hook' }, { ...a, secret }, { ...a, state: 'paused', headers: { 'X-A': '1' } }, { ...a, id: present.id }]) {
+  for (const entry of [
+    a, { ...a, url: 'HTTPS://A.example:443/hook' }, { ...a, secret }, { ...a, state: 'paused', headers: { 'X-A': '1' } },
+    { ...a, id: present.id },
+  ]) {
     const { steps, unchanged, problems } = diff([entry], [present], true)
     assert.deepEqual([steps, unchanged, problems], [[], 1, []], JSON.stringify(entry))
   }
@@ -33,14 +38,19 @@ test('what is there as wanted is left alone; what the file leaves out stays as i
 test('every kind of change is named, without secrets, header values or URLs', () => {
   const present = stored({ ...a, secret, headers: [{ name: 'X-A', value: 'old-value' }] })
   const entry = {
-    ...a, id: present.id, url: 'https://b.example/hook?token=t0ken', eventTypes: ['order.*', 'x'], state: 'disabled', signatureScheme: 'standard', secret: { env: 'NEW' },
-    headers: { 'X-A': { env: 'VALUE' } }, policy: { schedule: ['1m'], statusClasses: { 404: 'permanent' } }, description: 'd',
+    ...a, id: present.id, url: 'https://b.example/hook?token=t0ken', eventTypes: ['order.*', 'x'], state: 'disabled',
+    signatureScheme: 'standard', secret: { env: 'NEW' }, headers: { 'X-A': { env: 'VALUE' } },
+    policy: { schedule: ['1m'], statusClasses: { 404: 'permanent' } }, description: 'd',
   }
-  const { steps, problems } = diff([entry], [present], false, { NEW: `whsec_${Buffer.from('a key of thirty two random bytes').toString('base64')}`, VALUE: 'new-value' })
+  const { steps, problems } = diff(
+    [entry], [present], false,
+    { NEW: `whsec_${Buffer.from('a key of thirty two random bytes').toString('base64')}`, VALUE: 'new-value' },
+  )
   assert.deepEqual(problems, [])
   const [step] = steps
   assert.deepEqual(step?.changes, [
-    'URL (host a.example to b.example)', 'event types +x', 'active to disabled', 'signature stripe to standard', 'secret', 'headers (X-A)', 'policy', 'description',
+    'URL (host a.example to b.example)', 'event types +x', 'active to disabled', 'signature stripe to standard', 'secret',
+    'headers (X-A)', 'policy', 'description',
   ])
   assert.deepEqual(step?.action === 'update' && step.change.policy?.scheduleMs, [60_000])
 })
@@ -57,11 +67,18 @@ test('tenant and URL are the key; prune deletes what the file has not, and nothi
 
 test('what is ambiguous or impossible stops everything, each with its place', () => {
   const twins = [stored(a, 1), stored(a, 2)]
-  const problemsOf = (entries: readonly object[], present: readonly StoredSubscription[] = []) => diff(entries, present).problems.join('\n')
+  const problemsOf = (
+    entries: readonly object[], present: readonly StoredSubscription[] = [],
+  ) => diff(entries, present).problems.join('\n')
   assert.match(problemsOf([a], twins), /^subscriptions\[0\]: 2 subscriptions have this tenant and URL \(sub_/)
   assert.equal(problemsOf([{ ...a, id: twins[0]!.id }], twins), '', 'an id says which')
-  assert.match(problemsOf([a, { ...a, eventTypes: ['x'] }]), /^subscriptions\[1\]: it has the tenant and the URL of subscriptions\[0\]/)
-  assert.match(problemsOf([{ ...a, id: twins[0]!.id }, { ...a, id: twins[0]!.id }], twins), /subscriptions\[1\]: it is the same subscription as subscriptions\[0\]/)
+  assert.match(
+    problemsOf([a, { ...a, eventTypes: ['x'] }]), /^subscriptions\[1\]: it has the tenant and the URL of subscriptions\[0\]/,
+  )
+  assert.match(
+    problemsOf([{ ...a, id: twins[0]!.id }, { ...a, id: twins[0]!.id }], twins),
+    /subscriptions\[1\]: it is the same subscription as subscriptions\[0\]/,
+  )
   assert.match(problemsOf([{ ...a, id: 'sub_none' }]), /there is no subscription sub_none/)
   assert.match(problemsOf([{ ...a, id: twins[0]!.id, tenant: 'x' }], twins), /is of no tenant, and that cannot change/)
   assert.match(problemsOf([{ url: 'http://a.example/', eventTypes: [] }]), /http is not allowed.*\n.*at least one event type/)
@@ -69,8 +86,14 @@ test('what is ambiguous or impossible stops everything, each with its place', ()
 
 test('a file that is wrong is refused with every fault and none of its values', () => {
   const parse = (text: string) => () => parseSubscriptionsFile(text, 'file.json', {})
-  assert.throws(parse('{"subscriptions": [{"secret": "s3cret"'), (error: Error) => /file\.json is not JSON/.test(error.message) && !error.message.includes('s3cret'))
+  assert.throws(
+    parse('{"subscriptions": [{"secret": "s3cret"'),
+    (error: Error) => /file\.json is not JSON/.test(error.message) && !error.message.includes('s3cret'),
+  )
   assert.throws(parse(JSON.stringify({ subscriptions: [{ ...a, urls: 1, state: 'on', policy: { base: '1 minute' } }] })),
-    (error: Error) => /subscriptions\[0\]\.state: /.test(error.message) && /\.policy\.base: .*not a duration/.test(error.message) && /urls/.test(error.message))
-  assert.throws(parse(JSON.stringify([{ ...a, secret: { env: 'NOT_SET' } }])), /takes values from the environment that it has not: NOT_SET/)
+    ({ message }: Error) => [/\[0\]\.state: /, /\.policy\.base: .*not a duration/, /urls/].every((fault) => fault.test(message)))
+  assert.throws(
+    parse(JSON.stringify([{ ...a, secret: { env: 'NOT_SET' } }])),
+    /takes values from the environment that it has not: NOT_SET/,
+  )
 })

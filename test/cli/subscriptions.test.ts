@@ -6,8 +6,9 @@ import { installationFor } from './run-cli.ts'
 const { skip } = kafkaForTests()
 
 type Shown = {
-  id: string; secret?: string; url?: string; state: string; version: number; host: string; eventTypes: string[]; headerNames: string[]
-  policy: { scheduleMs: number[] | null; maxAttempts: number | null }; worstCaseMs: number; tenant: string | null; description: string | null
+  id: string; tenant: string | null; secret?: string; url?: string; host: string; state: string; version: number
+  eventTypes: string[]; headerNames: string[]; description: string | null
+  policy: { scheduleMs: number[] | null; maxAttempts: number | null }; worstCaseMs: number
 }
 
 const url = 'https://hooks.example.com/in?token=t0ken'
@@ -20,7 +21,10 @@ test('a subscription lives: created, shown without its secrets, paused, resumed,
   ])).json() as Shown
   const { id, secret = '' } = created
   assert.match(secret, /^whsec_.{44}$/)
-  assert.deepEqual([created.eventTypes, created.tenant, created.host], [['order.*', 'invoice.paid', 'refund.made'], 'acme', 'hooks.example.com'])
+  assert.deepEqual(
+    [created.eventTypes, created.tenant, created.host],
+    [['order.*', 'invoice.paid', 'refund.made'], 'acme', 'hooks.example.com'],
+  )
   assert.ok(created.worstCaseMs > 6 * 60_000)
 
   const [shown, table, list, revealed, paused] = await Promise.all([
@@ -30,7 +34,9 @@ test('a subscription lives: created, shown without its secrets, paused, resumed,
   ])
   for (const { stdout, stderr } of [shown, table, list, revealed]) {
     assert.ok(stdout.includes(id))
-    for (const hidden of [secret.slice(6), 's3cret']) assert.ok(!(stdout + stderr).includes(hidden), 'a secret is shown once, when it is made')
+    for (const hidden of [secret.slice(6), 's3cret']) {
+      assert.ok(!(stdout + stderr).includes(hidden), 'a secret is shown once, when it is made')
+    }
   }
   for (const { stdout } of [shown, table, list]) assert.ok(!stdout.includes('t0ken'))
   assert.equal((revealed.json() as Shown).url, url)
@@ -39,8 +45,13 @@ test('a subscription lives: created, shown without its secrets, paused, resumed,
 
   assert.equal(((await expect(0, ['subscriptions', 'pause', id, '-o', 'json'])).json() as Shown).state, 'paused')
   assert.match((await expect(0, ['subscriptions', 'resume', id])).stdout, /active/)
-  const changed = (await expect(0, ['subscriptions', 'update', id, '--max-attempts', '3', '--type', 'order.*', '--description', '', '--no-header', '-o', 'json'])).json() as Shown
-  assert.deepEqual([changed.policy.scheduleMs, changed.policy.maxAttempts], [[60_000, 300_000], 3], 'a policy is changed field by field')
+  const changed = (await expect(
+    0,
+    ['subscriptions', 'update', id, '--max-attempts', '3', '--type', 'order.*', '--description', '', '--no-header', '-o', 'json'],
+  )).json() as Shown
+  assert.deepEqual(
+    [changed.policy.scheduleMs, changed.policy.maxAttempts], [[60_000, 300_000], 3], 'a policy is changed field by field',
+  )
   assert.deepEqual([changed.eventTypes, changed.description, changed.headerNames, changed.secret], [['order.*'], null, [], undefined])
   await expect(0, ['subscriptions', 'disable', id])
   assert.equal((await expect(5, ['subscriptions', 'resume', id, '-o', 'json'])).error().code, 'conflict')
@@ -52,16 +63,22 @@ test('a subscription lives: created, shown without its secrets, paused, resumed,
   assert.equal(preview.error().code, 'confirmation_needed')
   await expect(0, ['subscriptions', 'delete', id, '--dry-run'])
   assert.deepEqual((await expect(0, ['subscriptions', 'delete', id, '--yes', '-o', 'json'])).json(), { id, state: 'deleted' })
-  const [gone] = await Promise.all([expect(3, ['subscriptions', 'show', id, '-o', 'json']), expect(3, ['subscriptions', 'pause', id])])
+  const [gone] = await Promise.all([
+    expect(3, ['subscriptions', 'show', id, '-o', 'json']), expect(3, ['subscriptions', 'pause', id]),
+  ])
   assert.equal(gone.error().code, 'not_found')
 })
 
 test('of two writers at once one is told with 5, and the other\'s change stands', { skip }, async (t) => {
   const { expect, start } = await installationFor(t, 'cli-conflict', { provisioned: true })
   const { id, version } = (await expect(0, ['subscriptions', 'create', '--url', url, '--type', '*', '-o', 'json'])).json() as Shown
-  const writers = ['one', 'two'].map((description) => start(['subscriptions', 'update', id, '--description', description, '--if-version', String(version), '-o', 'json']))
+  const writers = ['one', 'two'].map((description) => start([
+    'subscriptions', 'update', id, '--description', description, '--if-version', String(version), '-o', 'json',
+  ]))
   const results = await Promise.all(writers.map(({ ended }) => ended))
-  assert.deepEqual(results.map(({ code }) => code ?? -1).toSorted((a, b) => a - b), [0, 5], results.map(({ stderr }) => stderr).join(''))
+  assert.deepEqual(
+    results.map(({ code }) => code ?? -1).toSorted((a, b) => a - b), [0, 5], results.map(({ stderr }) => stderr).join(''),
+  )
   const winner = results.findIndex(({ code }) => code === 0)
   assert.equal(results[1 - winner]!.error().code, 'conflict')
   const { description } = (await expect(0, ['subscriptions', 'show', id, '-o', 'json'])).json() as Shown
@@ -76,7 +93,8 @@ test('what cannot be a subscription is refused with every reason, before or with
     expect(3, ['subscriptions', 'update', 'sub_none', '--type', '*', '-o', 'json']),
     bare.expect(3, ['subscriptions', 'list', '-o', 'json']),
   ])
-  for (const reason of [/scheme must be https/, /\* may only stand/, /header Host is reserved/]) assert.match(refused.error().message, reason)
+  const reasons = [/scheme must be https/, /\* may only stand/, /header Host is reserved/]
+  for (const reason of reasons) assert.match(refused.error().message, reason)
   assert.match(nothing.error().message, /no subscription sub_none/)
   assert.match(missing.error().hint ?? '', /topics provision/)
 })

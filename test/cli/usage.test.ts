@@ -19,7 +19,9 @@ test('help and version are data and end with 0; a noun without a verb says what 
 test('what cannot be understood ends with 2, says what is meant, and names the help that helps', async () => {
   const [command, option, value, missing] = await Promise.all([
     expectCli(2, ['topcs']), expectCli(2, ['topics', 'check', '--yess']),
-    expectCli(2, ['deliveries', 'tail', '--count', 'many', '--output', 'json']), expectCli(2, ['subscriptions', 'create', '--url', 'https://x.example/', '-o', 'jsonl']),
+    expectCli(2, ['deliveries', 'tail', '--count', 'many', '--output', 'json']), expectCli(
+      2, ['subscriptions', 'create', '--url', 'https://x.example/', '-o', 'jsonl'],
+    ),
   ])
   assert.match(command.stderr, /^posthouse: unknown command 'topcs'\n.*Did you mean topics\?/)
   assert.match(option.stderr, /"posthouse topics check --help"/)
@@ -65,7 +67,10 @@ test('a Kafka that takes connections and says nothing ends with 69 too; doctor s
   const begunAt = performance.now()
   const { stdout, json } = await expectCli(69, ['doctor', '-o', 'json'], { env })
   assert.ok(performance.now() - begunAt < 60_000, 'and not after the hour a service would wait')
-  assert.deepEqual((json() as { check: string; verdict: string }[]).map(({ check, verdict }) => [check, verdict]), [['kafka', 'FAIL']], stdout)
+  assert.deepEqual(
+    (json() as { check: string; verdict: string }[]).map(({ check, verdict }) => [check, verdict]), [['kafka', 'FAIL']],
+    stdout,
+  )
 })
 
 test('Ctrl-C ends with 130 and SIGTERM with 143, without a word', async () => {

@@ -9,6 +9,11 @@ import { until } from '../support/until.ts'
 
 const { skip } = kafkaForTests()
 
+/** One request each: of one for several partitions, those that went well would be written again when another partition was not ready. */
+async function produceEach(topic: string, messages: readonly { readonly partition: number; readonly value: string }[]): Promise<void> {
+  for (const message of messages) await produceTo(topic, [message])
+}
+
 async function read(t: TestContext, topic: string, from: StartPosition): Promise<{ readonly values: string[]; readonly groupPrefix: string; close(): Promise<void> }> {
   const values: string[] = []
   const groupPrefix = testTopic('follow')
@@ -22,7 +27,7 @@ async function read(t: TestContext, topic: string, from: StartPosition): Promise
 
 test('a follower begins where it is told, sees all that is written after it resolved, and leaves no group', { skip }, async (t) => {
   const topic = await createTestTopic(t, 'follow', { partitions: 3 })
-  await produceTo(topic, [0, 1, 2].map((partition) => ({ partition, value: `old ${partition}` })))
+  await produceEach(topic, [0, 1, 2].map((partition) => ({ partition, value: `old ${partition}` })))
   const between = await withAdmin(async (admin) => {
     const { timestamp } = await until(async () => {
       const offsets = await admin.fetchTopicOffsetsByTimestamp(topic, 0)
@@ -32,7 +37,7 @@ test('a follower begins where it is told, sees all that is written after it reso
   })
   await until(() => Date.now() > between + 50)
   const [latest, earliest, late] = await Promise.all([read(t, topic, 'latest'), read(t, topic, 'earliest'), read(t, topic, { at: between })])
-  await produceTo(topic, [0, 1, 2].map((partition) => ({ partition, value: `new ${partition}` })))
+  await produceEach(topic, [0, 1, 2].map((partition) => ({ partition, value: `new ${partition}` })))
   await until(() => latest.values.length === 3 && earliest.values.length === 6 && late.values.length === 3, {
     message: () => `all to be read: ${JSON.stringify([latest.values, earliest.values, late.values])}`,
   })
@@ -50,7 +55,7 @@ test('the state of a group: members, what is not done, and progress', { skip }, 
   const topic = await createTestTopic(t, 'group-state', { partitions: 2 })
   const groupId = testTopic('group-state')
   deleteGroupAfter(t, groupId)
-  await produceTo(topic, [0, 0, 0, 1].map((partition) => ({ partition, value: 'x' })))
+  await produceEach(topic, [0, 0, 0, 1].map((partition) => ({ partition, value: 'x' })))
   const state = () => withAdmin((admin) => readGroupState(admin, groupId, [topic]))
   assert.deepEqual(await state(), { members: 0, lag: 4, progress: 0, uncommitted: 2 })
 
