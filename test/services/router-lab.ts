@@ -1,5 +1,5 @@
 import type { TestContext } from 'node:test'
-import kafkajs, { type IHeaders } from 'kafkajs'
+import kafkajs from 'kafkajs'
 import type { Delivery } from '../../shared/domain/delivery.ts'
 import { endpointKey } from '../../shared/domain/ids.ts'
 import { noPolicy } from '../../shared/domain/policy.ts'
@@ -26,7 +26,7 @@ const codecs = {
   none: CompressionTypes.None, gzip: CompressionTypes.GZIP, snappy: CompressionTypes.Snappy, lz4: CompressionTypes.LZ4, zstd: CompressionTypes.ZSTD,
 } as const satisfies Record<CompressionName, unknown>
 
-export type Put = { readonly key?: string; readonly value: string | Buffer | null; readonly headers?: IHeaders; readonly partition?: number }
+export type Put = { readonly key?: string; readonly value: string | Buffer | null; readonly headers?: Readonly<Record<string, Buffer | string | readonly string[]>>; readonly partition?: number }
 export type Routed = { readonly record: ReadRecord; readonly delivery: Delivery }
 
 /** An Avro event in single-object encoding. */
@@ -126,9 +126,18 @@ export async function openRouterLab(t: TestContext, { partitions = 2 } = {}) {
       return subscription
     },
 
-    /** Events go through kafkajs's own producer: that one compresses, and writes null keys and values as any other would. */
-    async put(messages: readonly Put[], { topic = events, compression = 'none' }: { topic?: string; compression?: CompressionName } = {}): Promise<void> {
-      await kafkajsProducer.send({ topic, acks: -1, compression: codecs[compression], messages: messages.map(({ key = null, ...message }) => ({ key, ...message })) })
+    /** In this order, as long as they fit into one batch (500 records, 512 KiB). */
+    async put(messages: readonly Put[], topic = events): Promise<void> {
+      await Promise.all(messages.map(({ key = null, value, headers = {}, partition }) => producer.send({
+        topic, key, value: typeof value === 'string' ? Buffer.from(value) : value,
+        headers: Object.entries(headers).flatMap(([name, values]) => [values].flat().map((value) => ({ name, value }))),
+        ...(partition === undefined ? {} : { partition }),
+      })))
+    },
+
+    /** As another client would; kafkajs's own producer, as it compresses. It may write a message twice where a partition has no leader yet. */
+    async putCompressed(values: readonly string[], compression: CompressionName, topic: string): Promise<void> {
+      await kafkajsProducer.send({ topic, acks: -1, compression: codecs[compression], messages: values.map((value) => ({ value })) })
     },
 
     async deliveries(wanted: number, deadlineMs?: number): Promise<Routed[]> {
