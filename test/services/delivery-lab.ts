@@ -22,6 +22,7 @@ export async function openDeliveryLab(t: Cleanup, settings: { tiersMs?: readonly
   const { tiersMs = [1000, 2000, 5000], partitions = 2 } = settings
   const prefix = testTopicPrefix('delivery')
   const topics: TopicNames = topicNames(prefix)
+  deleteTopicsAfter(t, prefix)
   await withAdmin(async (admin) => applyTopics(admin, await planTopics(admin, topicCatalogue({ prefix, partitions, tierPartitions: 1, tiersMs }))))
   const brokerTime = createBrokerTime()
   const producer = await createProducer({ connection: testConnection(), brokerTime })
@@ -62,7 +63,6 @@ export async function openDeliveryLab(t: Cleanup, settings: { tiersMs?: readonly
   let sequence = 0
   return {
     prefix, topics, tiersMs, brokerTime, lines, start,
-    deleteTopics: () => deleteTopicsAfter(t, prefix),
 
     async subscribe(url: string, overrides: Partial<Subscription> = {}): Promise<Subscription> {
       const subscription: Subscription = {
