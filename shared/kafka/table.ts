@@ -4,6 +4,7 @@ import { stickyAssigner } from './assignment.ts'
 import { createKafka, type KafkaConnection } from './client.ts'
 import { deleteGroup } from './delete-group.ts'
 import { withMembershipHooks, type FetchedBatch, type GroupInternals } from './membership.ts'
+import { keyOf, listOffsets } from './start-position.ts'
 
 export type TableRecord = {
   readonly partition: number
@@ -44,7 +45,19 @@ export type TableOptions = {
   readonly onFailed: (error: Error) => void
 }
 
-type Follower = { position: number; freshAsOf: number }
+type Follower = {
+  position: number
+  freshAsOf: number
+  /** Epoch ms, when the youngest record before `position` was written. */
+  lastAt: number
+  /** Position and its `lastAt` when the topic was last known to be the one it was; null before the first. */
+  known: { readonly position: number; readonly lastAt: number } | null
+}
+
+const newFollower = (): Follower => ({ position: 0, freshAsOf: -Infinity, lastAt: -Infinity, known: null })
+
+/** How soon it is seen that a topic was made anew where offsets do not tell, ms. */
+const lookIntervalMs = 5_000
 
 /** Starts following; resolves when the group is joined, not yet caught up (see `waitFresh`). */
 export async function startTable(options: TableOptions): Promise<Table> {
@@ -54,6 +67,7 @@ export async function startTable(options: TableOptions): Promise<Table> {
   const begunAtByBatch = new WeakMap<object, number>()
   let waiters: { since: number; resolve: () => void; reject: (error: Error) => void }[] = []
   let heartbeatAt: number | null = null
+  let group: GroupInternals | null = null
 
   const freshAsOf = (): number => {
     let oldest = Infinity
@@ -63,6 +77,7 @@ export async function startTable(options: TableOptions): Promise<Table> {
 
   function proved(follower: Follower, begunAt: number): void {
     follower.freshAsOf = Math.max(follower.freshAsOf, begunAt)
+    follower.known ??= { position: follower.position, lastAt: follower.lastAt }
     if (waiters.length === 0) return
     const fresh = freshAsOf()
     const waiting = waiters
@@ -71,22 +86,50 @@ export async function startTable(options: TableOptions): Promise<Table> {
   }
 
   function startOver(partition: number, follower: Follower): void {
-    connection.log('warn', 'offsets went backwards: the topic was made anew, the table is read again', { topic, partition })
-    follower.position = 0
-    follower.freshAsOf = -Infinity
+    connection.log('warn', 'the topic was made anew: the table is read again', { topic, partition })
+    Object.assign(follower, newFollower())
     onReset(partition)
+  }
+
+  /**
+   * A topic made anew may have grown to our position or past it before the next fetch, so that offsets tell nothing. But all that is in it
+   * is younger than what was known of the old one, and in a topic that is still the same no such record is before that position.
+   */
+  async function lookWhetherMadeAnew(): Promise<void> {
+    const present = group
+    if (!present) return
+    await Promise.all([...followers].map(async ([partition, follower]) => {
+      const { known, position, lastAt } = follower
+      if (known === null) return
+      if (known.position === 0) {
+        follower.known = { position, lastAt }
+        return
+      }
+      const younger = await listOffsets(present, [{ topic, partitions: [partition] }], { at: known.lastAt + 1 })
+      if (followers.get(partition) !== follower || follower.known !== known) return
+      follower.known = { position, lastAt }
+      if ((younger.get(keyOf(topic, partition)) ?? known.position) >= known.position) return
+      startOver(partition, follower)
+      present.offsetManager?.resolveOffset({ topic, partition, offset: '-1' })
+    }))
   }
 
   async function beforeJoin(): Promise<void> {}
 
-  async function afterJoin(group: GroupInternals): Promise<void> {
-    const assigned = new Set(group.assigned().flatMap((one) => one.partitions))
-    for (const partition of followers.keys()) if (!assigned.has(partition)) followers.delete(partition)
+  async function afterJoin(joined: GroupInternals): Promise<void> {
+    group = joined
+    const assigned = new Set(joined.assigned().flatMap((one) => one.partitions))
+    for (const partition of followers.keys()) {
+      if (assigned.has(partition)) continue
+      // It is not there any more; were it to come back, it would be read from its beginning.
+      followers.delete(partition)
+      onReset(partition)
+    }
     for (const partition of assigned) {
       const follower = followers.get(partition)
-      if (!follower) followers.set(partition, { position: 0, freshAsOf: -Infinity })
+      if (!follower) followers.set(partition, newFollower())
       // Without commits a join would set the position back to the first record.
-      else if (follower.position > 0) group.offsetManager?.resolveOffset({ topic, partition, offset: String(follower.position - 1) })
+      else if (follower.position > 0) joined.offsetManager?.resolveOffset({ topic, partition, offset: String(follower.position - 1) })
     }
   }
 
@@ -108,7 +151,9 @@ export async function startTable(options: TableOptions): Promise<Table> {
     for (const message of batch.messages) {
       const offset = Number(message.offset)
       if (offset < follower.position) continue
-      onRecord({ partition: batch.partition, offset, key: message.key, value: message.value, timestamp: Number(message.timestamp) })
+      const timestamp = Number(message.timestamp)
+      follower.lastAt = Math.max(follower.lastAt, timestamp)
+      onRecord({ partition: batch.partition, offset, key: message.key, value: message.value, timestamp })
     }
     const last = batch.messages.at(-1)
     if (last) resolveOffset(last.offset)
@@ -136,6 +181,10 @@ export async function startTable(options: TableOptions): Promise<Table> {
   await consumer.subscribe({ topics: [topic], fromBeginning: true })
   await consumer.run({ autoCommit: false, eachBatchAutoResolve: false, partitionsConsumedConcurrently: 12, eachBatch })
 
+  const timer = setInterval(() => {
+    lookWhetherMadeAnew().catch((error: unknown) => connection.log('debug', 'offsets by time could not be read', { topic, message: String(error) }))
+  }, lookIntervalMs)
+
   let closing: Promise<void> | null = null
   return {
     isCaughtUp: () => freshAsOf() > -Infinity,
@@ -146,6 +195,7 @@ export async function startTable(options: TableOptions): Promise<Table> {
     ageMs: () => performance.now() - freshAsOf(),
     lastHeartbeatAt: () => heartbeatAt,
     close: () => (closing ??= (async () => {
+      clearInterval(timer)
       for (const { reject } of waiters) reject(new Error(`the table of ${topic} was closed`))
       waiters = []
       await consumer.disconnect()

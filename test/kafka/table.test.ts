@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
 import { startTable } from '../../shared/kafka/table.ts'
 import { createTestTopic, kafkaForTests, produceTo, testConnection, testTopic, withAdmin } from '../support/kafka.ts'
 import { until } from '../support/until.ts'
@@ -64,4 +65,22 @@ test('a topic made anew empties the table and fills it again', { skip }, async (
   await produceTo(topic, [{ key: 'both', value: '2' }])
   await until(() => text()['both'] === '2')
   assert.deepEqual(text(), { both: '2' })
+})
+
+test('a topic made anew with as many records as the old one had is told from it', { skip }, async (t) => {
+  const config = { 'cleanup.policy': 'compact' }
+  const topic = await createTestTopic(t, 'table', { partitions: 2, config })
+  await produceTo(topic, [0, 1].flatMap((partition) => [{ key: `old${partition}`, value: '1', partition }, { key: `both${partition}`, value: '1', partition }]))
+  const { table, text } = await follow(t, topic)
+  await table.waitFresh(performance.now())
+  await withAdmin(async (admin) => {
+    await admin.deleteTopics({ topics: [topic] })
+    await until(async () => !(await admin.listTopics()).includes(topic))
+    await admin.createTopics({ topics: [{ topic, numPartitions: 2, configEntries: [{ name: 'message.timestamp.type', value: 'LogAppendTime' }] }], waitForLeaders: true })
+  })
+  await produceTo(topic, [0, 1].flatMap((partition) => ['a', 'b', 'c'].slice(partition).map((key) => ({ key: `${key}${partition}`, value: '2', partition }))))
+  const expected = { a0: '2', b0: '2', b1: '2', c0: '2', c1: '2' }
+  await until(() => isDeepStrictEqual(text(), expected), { deadlineMs: 40_000, message: () => `the new records only: ${JSON.stringify(text())}` })
+  await table.waitFresh(performance.now())
+  assert.deepEqual(text(), expected)
 })
