@@ -34,6 +34,8 @@ export type Tally = {
   readonly events: ReadonlySet<string>
   /** Requests beyond the first of one attempt of one delivery. */
   readonly repeats: number
+  /** For each of them the first one. */
+  readonly repeated: readonly ReceivedRequest[]
   /** Events that came under more than one delivery id: always wrong, for one receiver. */
   readonly renamed: readonly string[]
 }
@@ -41,14 +43,26 @@ export type Tally = {
 /** What one endpoint has received so far, where each event is meant for it once. */
 export function tallyOf(requests: readonly ReceivedRequest[]): Tally {
   const idsByEvent = new Map<string, Set<string>>()
-  const tries = new Set<string>()
-  let repeats = 0
+  const firsts = new Map<string, ReceivedRequest>()
+  const repeated: ReceivedRequest[] = []
   for (const received of requests.map(readRequest)) {
     const ids = idsByEvent.get(received.eventId) ?? new Set()
     idsByEvent.set(received.eventId, ids.add(received.deliveryId))
     const one = `${received.deliveryId} ${received.attempt}`
-    if (tries.has(one)) repeats += 1
-    tries.add(one)
+    const first = firsts.get(one)
+    if (first) repeated.push(first)
+    else firsts.set(one, received.request)
   }
-  return { events: new Set(idsByEvent.keys()), repeats, renamed: [...idsByEvent].filter(([, ids]) => ids.size > 1).map(([event]) => event) }
+  return { events: new Set(idsByEvent.keys()), repeats: repeated.length, repeated, renamed: [...idsByEvent].filter(([, ids]) => ids.size > 1).map(([event]) => event) }
 }
+
+/**
+ * How long before `at` (epoch ms) the oldest of the requests came that were made again; 0 where none was. What a kill or an outage may
+ * repeat is what was in flight then, and what was finished since the last commit, 100 ms before on a machine that keeps up.
+ */
+export function oldestRepeatMs({ repeated }: Tally, at: number): number {
+  return Math.max(0, ...repeated.map(({ completedAt }) => at - completedAt))
+}
+
+/** The most of that, with all the time that a busy machine may take over a commit. */
+export const mostRepeatedMs = 3_000

@@ -76,14 +76,15 @@ test('metrics are read from their text', () => {
   assert.equal(sumOf(samples, 'nothing'), 0)
 })
 
-test('idle means that every service answers and none has anything left', async () => {
-  const isIdle = async (texts: Record<string, string | null>): Promise<boolean> => {
-    const { isIdle } = await readProgress({ metricsOf: async (name) => { const text = texts[name]; return text == null ? null : readMetrics(text) } })
-    return isIdle
+test('idle means that every service is at work and none has anything left', async () => {
+  const isIdle = async (texts: Record<string, string | null>, waiting = ''): Promise<boolean> => {
+    const metricsOf = async (name: string) => (texts[name] == null ? null : readMetrics(texts[name]))
+    return (await readProgress({ metricsOf, isReady: async (name) => name !== waiting })).isIdle
   }
   const idle = { 'router': 'posthouse_window_records 0', 'delivery': 'posthouse_consumer_lag_records 0', 'retry-tier': 'posthouse_retry_depth_records{tier="soon"} 0' }
   assert.ok(await isIdle(idle))
   assert.ok(!await isIdle({ ...idle, delivery: null }))
+  assert.ok(!await isIdle(idle, 'retry-tier'), 'one that was killed and has joined nothing yet has nothing left either')
   assert.ok(!await isIdle({ ...idle, 'retry-tier': 'posthouse_retry_depth_records{tier="soon"} 0\nposthouse_retry_depth_records{tier="5s"} 1' }))
   assert.ok(!await isIdle({ ...idle, router: 'posthouse_consumer_lag_records 2' }))
 })
