@@ -4,6 +4,7 @@ import { stickyAssigner, type TopicPartition } from './assignment.ts'
 import { createKafka, type KafkaConnection } from './client.ts'
 import { createCommitter, type Committer } from './committer.ts'
 import { toConsumedRecord, weightOf } from './consumed-record.ts'
+import { disconnectConsumer } from './disconnect.ts'
 import { heartbeating, withMembershipHooks, type FetchedBatch, type GroupInternals } from './membership.ts'
 import { stateOf, type Lease, type PartitionState, PartitionWindow } from './partition-window.ts'
 import { openAccounts } from './partition-accounts.ts'
@@ -291,7 +292,7 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
     close: () => (closing ??= (async () => {
       stopTaking()
       await committer?.commitLast()
-      await consumer.disconnect()
+      await disconnectConsumer(consumer)
       drop([...windows.values()])
     })()),
   }

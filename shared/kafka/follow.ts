@@ -4,6 +4,7 @@ import { stickyAssigner } from './assignment.ts'
 import { createKafka, type KafkaConnection } from './client.ts'
 import { toConsumedRecord, type ConsumedRecord } from './consumed-record.ts'
 import { deleteGroup } from './delete-group.ts'
+import { disconnectConsumer } from './disconnect.ts'
 import { withMembershipHooks, type GroupInternals } from './membership.ts'
 import { keyOf, listOffsets, type StartPosition } from './start-position.ts'
 
@@ -84,7 +85,7 @@ export async function follow({ connection, topics, groupPrefix, from, onRecord, 
   let closing: Promise<void> | null = null
   return {
     close: () => (closing ??= (async () => {
-      await consumer.disconnect()
+      await disconnectConsumer(consumer)
       await deleteGroup(connection, groupId)
     })()),
   }
