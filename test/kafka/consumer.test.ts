@@ -4,6 +4,7 @@ import { createAdmin } from '../../shared/kafka/client.ts'
 import { startConsumer, type Consumer, type ConsumerOptions } from '../../shared/kafka/consumer.ts'
 import type { Lease } from '../../shared/kafka/partition-window.ts'
 import { createTestTopic, kafkaForTests, produceTo as produce, testConnection, testTopic } from '../support/kafka.ts'
+import { readTopic } from '../support/topic-reader.ts'
 import { until } from '../support/until.ts'
 
 const skip = kafkaForTests().skip
@@ -125,7 +126,8 @@ test('a member that joins takes over without a repeat, one that leaves loses not
   await producing
   await until(() => new Set(seen).size === sent, { deadlineMs: 20_000 })
   // What was read but not finished may be given to the next owner again; what finished never.
-  assert.equal(seen.length, sent)
+  // Against the topic: kafkajs's own producer may store its first batch twice while leaders are elected.
+  assert.equal(seen.length, (await readTopic(topic)).length)
 })
 
 async function drained(one: { consumer: Consumer } | undefined): Promise<void> {
