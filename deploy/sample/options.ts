@@ -23,6 +23,9 @@ export type SampleOptions = {
   readonly folder: string | null
 }
 
+/** At which two cores still have time to spare, so that what is measured is not their queue. */
+const defaultRate = 30
+
 export const usage = `npm start [-- OPTIONS]
 
 Starts a Kafka of its own, posthouse's services and a receiver with four endpoints, sends GitHub's ${corpusSize} example webhooks
@@ -31,7 +34,7 @@ as events, and shows what happens. It then stays up for events and endpoints of 
   --once              end when everything has settled: 0 when every delivery is accounted for, else 1
   --endpoints NAMES   some of ${endpointNames.join(',')}
   --events N          send N events: the examples again and again
-  --rate N            events a second
+  --rate N            events a second (${defaultRate})
   --kill SERVICE      meanwhile kill -9 one of ${killable.join(', ')} every few seconds
   --output json       print only the account, as JSON, on standard output (npm's own lines: npm start --silent)
   --sabotage WHAT     break something, to see the account fail: secret (one endpoint has a wrong one), log (one delivery is hidden)
@@ -41,8 +44,6 @@ as events, and shows what happens. It then stays up for events and endpoints of 
 With KAFKA_BROKERS set that Kafka is used, with topics of a prefix of their own that are deleted in the end.`
 
 export type ParsedOptions = { readonly options: SampleOptions } | { readonly help: true } | { readonly problem: string }
-
-const defaultRate = 50
 
 export function parseOptions(args: readonly string[]): ParsedOptions {
   try {

@@ -1,3 +1,4 @@
+import { parseTierSuffix } from '../../shared/domain/hops.ts'
 import { sumOf, type MetricSample } from './metrics-text.ts'
 import type { Killable } from './options.ts'
 import type { SampleServices } from './services.ts'
@@ -11,13 +12,14 @@ export type Progress = {
   readonly parked: number
   /** Records that wait, by tier (`1s`, `soon`), shortest first. */
   readonly waiting: readonly { readonly tier: string; readonly count: number }[]
-  /** Every service answers, and none has anything unread or unfinished. */
+  /** Every service is at work (one that has just been started owns nothing yet), and none has anything unread or unfinished. */
   readonly isIdle: boolean
 }
 
 /** Asks all services. One that does not answer, as after a kill, counts as nothing and is not idle. */
-export async function readProgress({ metricsOf }: Pick<SampleServices, 'metricsOf'>): Promise<Progress> {
-  const answers = await Promise.all((['router', 'delivery', 'retry-tier'] satisfies Killable[]).map(metricsOf))
+export async function readProgress({ metricsOf, isReady }: Pick<SampleServices, 'metricsOf' | 'isReady'>): Promise<Progress> {
+  const names = ['router', 'delivery', 'retry-tier'] satisfies Killable[]
+  const [answers, areReady] = await Promise.all([Promise.all(names.map(metricsOf)), Promise.all(names.map(isReady))])
   const [router, delivery, retryTier] = answers.map((samples) => samples ?? []) as [MetricSample[], MetricSample[], MetricSample[]]
   const open = [router, delivery, retryTier].reduce((sum, samples) => sum + openIn(samples), 0)
   return {
@@ -26,10 +28,13 @@ export async function readProgress({ metricsOf }: Pick<SampleServices, 'metricsO
     inFlight: sumOf(delivery, 'posthouse_requests_in_flight'),
     parked: sumOf(delivery, 'posthouse_deliveries_parked_total'),
     waiting: retryTier.filter(({ name }) => name === 'posthouse_retry_depth_records')
-      .map(({ labels, value }) => ({ tier: labels['tier'] ?? '', count: value })),
-    isIdle: open === 0 && answers.every((samples) => samples !== null),
+      .map(({ labels, value }) => ({ tier: labels['tier'] ?? '', count: value }))
+      .sort((a, b) => delayOf(a.tier) - delayOf(b.tier)),
+    isIdle: open === 0 && areReady.every(Boolean) && answers.every((samples) => samples !== null),
   }
 }
+
+const delayOf = (tier: string): number => parseTierSuffix(tier) ?? 0
 
 const openGauges = [
   'posthouse_consumer_lag_records', 'posthouse_window_records', 'posthouse_retry_depth_records', 'posthouse_producer_queued_records',

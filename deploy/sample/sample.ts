@@ -13,7 +13,8 @@ import { setStage, type Stage } from './stage.ts'
 import { describeAccount, describeScene, drawScene, drawTable, type Scene } from './view.ts'
 import { sendEvents } from './workload.ts'
 
-const lookMs = 1_000
+/** A look costs the services a few ms each: on a pipe it may be rarer. */
+const lookMs = { live: 1_000, plain: 2_000 }
 /** Between two lines where the screen is a pipe. */
 const plainLineMs = 10_000
 
@@ -68,7 +69,7 @@ async function drive(
   let plainAt = performance.now()
   try {
     for (;;) {
-      await Promise.race([delay(lookMs, undefined, { signal }), failed])
+      await Promise.race([delay(screen.isLive ? lookMs.live : lookMs.plain, undefined, { signal }), failed])
       const scene = await look(stage, options, startedAt)
       const { account, progress } = scene
       screen.show(drawScene(scene))
@@ -125,7 +126,7 @@ async function stayUp(stage: Stage, options: SampleOptions, screen: Screen, star
   })
   while (!signal.aborted) {
     if (screen.isLive) screen.show(drawScene(await look(stage, options, startedAt)))
-    await Promise.race([delay(screen.isLive ? 1_000 : 60_000, undefined, { ref: false }), ended, stage.failed])
+    await Promise.race([delay(screen.isLive ? lookMs.live : 60_000, undefined, { ref: false }), ended, stage.failed])
   }
 }
 
