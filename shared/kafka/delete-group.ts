@@ -5,7 +5,11 @@ export async function deleteGroup(connection: KafkaConnection, groupId: string):
   try {
     // Few tries: a process that ends while Kafka is away must end all the same.
     const admin = await createAdmin(connection, { retries: 1 })
-    await admin.deleteGroups([groupId]).finally(() => admin.close())
+    try {
+      await admin.deleteGroups([groupId])
+    } finally {
+      await admin.close()
+    }
   } catch (error) {
     connection.log('debug', 'the group of a reader was not deleted', { groupId, message: String(error) })
   }
