@@ -4,6 +4,7 @@ import { createAttemptHistory, type HealthBand } from '../../shared/domain/healt
 import { createBrokerTime } from '../../shared/kafka/broker-time.ts'
 import { createAdmin, type KafkaLog } from '../../shared/kafka/client.ts'
 import type { ConsumedRecord } from '../../shared/kafka/consumed-record.ts'
+import { deleteGroup } from '../../shared/kafka/delete-group.ts'
 import { follow } from '../../shared/kafka/follow.ts'
 import { createProducer, type Producer } from '../../shared/kafka/producer.ts'
 import { applyTopics, planTopics } from '../../shared/kafka/provision.ts'
@@ -29,7 +30,7 @@ export type BrokerSide = {
   close(): Promise<void>
 }
 
-/** Makes the topics, and reads back `dlq` and `endpoint-health` as they grow. `deletesTopics`: all of them are deleted on close. */
+/** Makes the topics, and reads back `dlq` and `endpoint-health` as they grow. `deletesTopics`: they, and the groups that read them, are deleted on close. */
 export async function openBrokerSide({ config, log, onDeadLetter, onFailed, deletesTopics }: {
   readonly config: Config
   readonly log: KafkaLog
@@ -57,7 +58,11 @@ export async function openBrokerSide({ config, log, onDeadLetter, onFailed, dele
     const { prefix, partitions, tierPartitions } = config.topics
     const catalogue = topicCatalogue({ prefix, partitions, tierPartitions, tiersMs: config.tiersMs })
     if (deletesTopics) {
-      closers.add('the topics', () => admin.deleteTopics({ topics: [eventsTopic, ...catalogue.map(({ name }) => name)] }))
+      closers.add('the topics', async () => {
+        await admin.deleteTopics({ topics: [eventsTopic, ...catalogue.map(({ name }) => name)] })
+        const { groups } = await admin.listGroups()
+        await Promise.all(groups.filter(({ groupId }) => groupId.startsWith(`${config.groupPrefix}.`)).map(({ groupId }) => deleteGroup(connection, groupId)))
+      })
     }
     const events = { name: eventsTopic, partitions, growth: 'fixed', replication: -1, config: {} } as const
     await applyTopics(admin, await planTopics(admin, [events, ...catalogue]))

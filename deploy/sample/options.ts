@@ -24,7 +24,7 @@ export type SampleOptions = {
 }
 
 /** At which two cores still have time to spare, so that what is measured is not their queue. */
-const defaultRate = 30
+const defaultRate = 20
 
 export const usage = `npm start [-- OPTIONS]
 

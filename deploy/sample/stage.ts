@@ -24,7 +24,8 @@ export type Stage = {
   readonly received: ReceivedLog
   readonly ledger: Ledger
   readonly subscriptions: readonly Made[]
-  readonly brokers: string
+  /** What makes a command, or a service more, one of this installation. */
+  readonly environment: Readonly<Record<string, string>>
   readonly logFolder: string
   /** Rejects when something has ended that the run cannot do without. */
   readonly failed: Promise<never>
@@ -53,7 +54,7 @@ export async function setStage({ options, folder, say, signal }: {
 
   const onEvent = (event: ProcessEvent): void => {
     const log = `its log: ${join(logFolder, `${event.name}.log`)}`
-    if (event.type === 'killed') say(`${event.name} was killed (kill -9, the ${event.kills}. time)`)
+    if (event.type === 'killed') say(`${event.name} was killed (kill -9, number ${event.kills})`)
     else if (event.type === 'stop-timed-out') say(`${event.name} did not end in time and was killed; ${log}`)
     else if (event.type === 'died' && event.restartInMs !== null) say(`${event.name} died (${event.end}) and is started again; ${log}`)
     else if (event.type === 'died') failure.reject(new Error(`${event.name} cannot run (${event.end}); ${log}`))
@@ -115,7 +116,7 @@ export async function setStage({ options, folder, say, signal }: {
     const received = await openReceivedLog(receiver.logFile, own.arrived)
     closers.add('the receiver\'s log', received.close)
     return {
-      broker, services, supervisor, received, ledger: own, subscriptions, brokers: cluster.brokers, logFolder,
+      broker, services, supervisor, received, ledger: own, subscriptions, environment: env, logFolder,
       failed: failure.promise, deadLetters: () => deadLetters, close: closers.close,
     }
   } catch (error) {
