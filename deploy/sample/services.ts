@@ -22,11 +22,18 @@ const usualPorts: Readonly<Record<Killable, number>> = { 'router': 9401, 'delive
 const answerDeadlineMs = 2_000
 const pollMs = 100
 
-/** Chooses ports; starts nothing. `env` is added to this process's own. */
-export async function describeServices(env: Readonly<Record<string, string>>, logFolder: string): Promise<SampleServices> {
+/**
+ * Chooses ports; starts nothing. `env` is added to this process's own. `takesUsualPorts`: of runs that start at the same moment only one
+ * may, as each would find them free.
+ */
+export async function describeServices({ env, logFolder, takesUsualPorts }: {
+  readonly env: Readonly<Record<string, string>>
+  readonly logFolder: string
+  readonly takesUsualPorts: boolean
+}): Promise<SampleServices> {
   const free = await freePorts(killable.length)
   const ports = Object.fromEntries(await Promise.all(killable.map(async (name, index) =>
-    [name, (await isPortFree(usualPorts[name])) ? usualPorts[name] : free[index]] as const))) as Record<Killable, number>
+    [name, takesUsualPorts && (await isPortFree(usualPorts[name])) ? usualPorts[name] : free[index]] as const))) as Record<Killable, number>
   const urlOf = (name: Killable, path: string): string => `http://127.0.0.1:${ports[name]}${path}`
   const ask = (name: Killable, path: string): Promise<Response | null> =>
     fetch(urlOf(name, path), { signal: AbortSignal.timeout(answerDeadlineMs) }).catch(() => null)

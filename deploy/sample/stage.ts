@@ -15,6 +15,7 @@ import { takeFolder } from './owner.ts'
 import { startReceiver } from './receiver-process.ts'
 import { openReceivedLog, type ReceivedLog } from './received-log.ts'
 import { describeServices, type SampleServices } from './services.ts'
+import { troubleOf } from './trouble.ts'
 
 /** Everything that runs, ready for events. */
 export type Stage = {
@@ -52,8 +53,13 @@ export async function setStage({ options, folder, say, signal }: {
   const failure = Promise.withResolvers<never>()
   failure.promise.catch(() => undefined)
 
+  const lastTroubles = new Map<string, string>()
+  const onLine = (name: string, line: string): void => {
+    const trouble = troubleOf(line)
+    if (trouble !== null) lastTroubles.set(name, trouble)
+  }
   const onEvent = (event: ProcessEvent): void => {
-    const log = `its log: ${join(logFolder, `${event.name}.log`)}`
+    const log = `${lastTroubles.get(event.name) ?? 'no reason given'}; its log: ${join(logFolder, `${event.name}.log`)}`
     if (event.type === 'killed') say(`${event.name} was killed (kill -9, number ${event.kills})`)
     else if (event.type === 'stop-timed-out') say(`${event.name} did not end in time and was killed; ${log}`)
     else if (event.type === 'died' && event.restartInMs !== null) say(`${event.name} died (${event.end}) and is started again; ${log}`)
@@ -102,8 +108,8 @@ export async function setStage({ options, folder, say, signal }: {
 
     const receiver = await startReceiver({ folder: data, endpoints: options.endpoints, sabotage: options.sabotage, signal, logFolder, onEvent })
     closers.add('the receiver', receiver.stop)
-    const services = await describeServices(env, logFolder)
-    const supervisor = await startSupervisor({ processes: services.specs, logFolder, onEvent, stopWaitMs })
+    const services = await describeServices({ env, logFolder, takesUsualPorts: options.folder === null })
+    const supervisor = await startSupervisor({ processes: services.specs, logFolder, onLine, onEvent, stopWaitMs })
     closers.add('the services', supervisor.stop)
     const [subscriptions] = await Promise.race([
       Promise.all([broker.subscribe(receiver.wanted), services.waitReady(readyDeadlineMs, signal)]), failure.promise,

@@ -3,6 +3,7 @@ import type { EachBatchPayload } from 'kafkajs'
 import { stickyAssigner } from './assignment.ts'
 import { createKafka, type KafkaConnection } from './client.ts'
 import { deleteGroup } from './delete-group.ts'
+import { disconnectConsumer } from './disconnect.ts'
 import { withMembershipHooks, type FetchedBatch, type GroupInternals } from './membership.ts'
 import { keyOf, listOffsets } from './start-position.ts'
 
@@ -198,7 +199,7 @@ export async function startTable(options: TableOptions): Promise<Table> {
       clearInterval(timer)
       for (const { reject } of waiters) reject(new Error(`the table of ${topic} was closed`))
       waiters = []
-      await consumer.disconnect()
+      await disconnectConsumer(consumer)
       await deleteGroup(connection, groupId)
     })()),
   }

@@ -15,6 +15,8 @@ const batchSize = 20
 /** The load never runs further ahead of the receivers than this: it goes on for as long as a test needs, whatever the machine. */
 const mostAhead = 200
 const lookEveryMs = 5
+/** Between two batches: enough to keep everybody busy, and not so much that a small machine only stalls. */
+const pauseMs = 40
 
 /** Sends events batch by batch until it is stopped. `received`: how many of them have come. `typeOf` spreads them over subscriptions. */
 export function startLoad(t: Cleanup, pipeline: Pick<Pipeline, 'send'>, { name, received, typeOf = () => 'order.created' }: {
@@ -34,6 +36,7 @@ export function startLoad(t: Cleanup, pipeline: Pick<Pipeline, 'send'>, { name, 
       const batch = Array.from({ length: batchSize }, (_, index) => ({ id: `${name}_${ids.length + index}`, type: typeOf(ids.length + index) }))
       await pipeline.send(batch)
       ids.push(...batch.map(({ id }) => id))
+      await delay(pauseMs)
     }
   }
 

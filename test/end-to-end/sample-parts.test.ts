@@ -13,6 +13,7 @@ import { openReceivedLog } from '../../deploy/sample/received-log.ts'
 import { toLine, type Arrival } from '../../deploy/sample/received-line.ts'
 import { createScreen } from '../../deploy/sample/screen.ts'
 import { createSettling, type Look } from '../../deploy/sample/settling.ts'
+import { troubleOf } from '../../deploy/sample/trouble.ts'
 import { leavesAfterMs } from '../../deploy/sample/workload.ts'
 import { readConfig } from '../../shared/config/config.ts'
 import { checkEventType, maxBodyBytes } from '../../shared/domain/event.ts'
@@ -149,4 +150,13 @@ test('a folder is one run\'s at a time, and taken over from one that was killed'
   await release()
   await writeFile(join(folder, 'owner.json'), JSON.stringify({ pid: process.pid, startTicks: '1' }))
   await (await takeFolder(folder))()
+})
+
+test('of what a service wrote only trouble is repeated, in a line', () => {
+  assert.equal(troubleOf('{"level":"fatal","msg":"the service failed","error":{"message":"port 9401 is taken","stack":"..."}}'), 'the service failed: port 9401 is taken')
+  assert.equal(troubleOf('{"level":"error","msg":"no partitions"}'), 'no partitions')
+  assert.equal(troubleOf('{"level":"info","msg":"starting"}'), null)
+  assert.equal(troubleOf('  KAFKA_BROKERS is not set'), 'KAFKA_BROKERS is not set')
+  assert.equal(troubleOf(''), null)
+  assert.equal(troubleOf('{ cut'), '{ cut')
 })
