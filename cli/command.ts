@@ -47,6 +47,16 @@ export const durationMs = (text: string): number => {
   }
 }
 
+/** Node's timers hold no more than 2^31 - 1 ms, and fire at once for what is longer. */
+const longestTimerMs = 24 * 86_400_000
+
+/** A duration that is waited out, as ms. */
+export const timerMs = (text: string): number => {
+  const ms = durationMs(text)
+  if (ms > longestTimerMs) throw new InvalidArgumentError('Give a duration of at most 24d.')
+  return ms
+}
+
 /** Collects an option that may be given more than once. */
 export const collect = (text: string, earlier: readonly string[] | undefined): readonly string[] => [...(earlier ?? []), text]
 

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import { readEvent, type DoorOptions } from '../shared/records/event-door.ts'
 import type { Event } from '../shared/domain/event.ts'
@@ -19,6 +20,8 @@ export type EventFields = {
  * @throws CliError `failed`, naming the first line that is not JSON
  */
 export function splitEvents(bytes: Buffer, source: string): readonly Buffer[] {
+  // Read as text and written again it would be other bytes, and valid.
+  if (!isUtf8(bytes)) throw new CliError('failed', `${source} is not UTF-8; nothing was sent`, 'JSON is UTF-8 (RFC 8259): convert it first')
   const text = bytes.toString('utf8')
   if (text.trim() === '') throw new CliError('failed', `${source} is empty`, 'give one event as JSON, or one a line')
   if (isJson(text)) return [Buffer.from(text.trim())]

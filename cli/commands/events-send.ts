@@ -1,7 +1,8 @@
 import type { Command } from 'commander'
+import type { Event } from '../../shared/domain/event.ts'
 import type { Acknowledgement } from '../../shared/kafka/producer.ts'
 import { CliError, toCliError, unreachable } from '../cli-error.ts'
-import { act, addCommand, durationMs } from '../command.ts'
+import { act, addCommand, timerMs } from '../command.ts'
 import type { Context } from '../context.ts'
 import { splitEvents, toOutgoing, wrapData, type EventFields, type OutgoingEvent } from '../event-input.ts'
 import { readInput } from '../input.ts'
@@ -31,13 +32,13 @@ export function addSendCommand(events: Command): void {
     .option('--key <key>', 'the record\'s key')
     .option('--topic <topic>', 'where to; the first of POSTHOUSE_EVENTS_TOPICS when left out')
     .option('--wait', 'follow the deliveries and print how each ended')
-    .option('--timeout <duration>', 'how long to follow them', durationMs, 60_000)
+    .option('--timeout <duration>', 'how long to follow them', timerMs, 60_000)
     .addHelpText('after', help)
     .action(act(send))
 }
 
 async function send(context: Context, file: string | undefined, options: SendOptions): Promise<void> {
-  const values = await valuesFrom(file, options)
+  const values = await valuesFrom(context, file, options)
   if (values.length > 1 && options.id !== undefined) {
     throw new CliError(
       'usage', `--id would give ${values.length} events one id`, 'leave it out, and give each event its own',
@@ -56,9 +57,9 @@ async function send(context: Context, file: string | undefined, options: SendOpt
     }
     await requireTopics(kafka, [topic], eventsTopicHint)
     const watch = options.wait ? await watchDeliveries(context, kafka, outgoing.map(({ event }) => event)) : null
-    const sent = await produce(context, kafka, outgoing)
-    if (watch) return watch.report(options.timeout)
-    context.output.rows(outgoing.map(({ event: { id, type, tenant } }, index) => ({ id, type, tenant, ...placeOf(sent[index]!) })), [
+    const { sent, failure } = await produce(context, kafka, outgoing)
+    if (watch && failure === null) return watch.report(options.timeout)
+    context.output.rows(sent.map(({ event: { id, type, tenant }, topic, partition, offset }) => ({ id, type, tenant, topic, partition, offset })), [
       { title: 'ID', text: ({ id }) => id },
       { title: 'TYPE', text: ({ type }) => type },
       { title: 'TENANT', text: ({ tenant }) => tenant ?? '-' },
@@ -66,12 +67,11 @@ async function send(context: Context, file: string | undefined, options: SendOpt
       { title: 'PARTITION', text: ({ partition }) => String(partition), align: 'right' },
       { title: 'OFFSET', text: ({ offset }) => String(offset), align: 'right' },
     ])
+    if (failure !== null) throw failure
   })
 }
 
-const placeOf = ({ topic, partition, offset }: Acknowledgement) => ({ topic, partition, offset })
-
-async function valuesFrom(file: string | undefined, options: SendOptions): Promise<readonly Buffer[]> {
+async function valuesFrom({ signal }: Context, file: string | undefined, options: SendOptions): Promise<readonly Buffer[]> {
   if (options.data !== undefined) {
     if (file !== undefined) throw new CliError('usage', 'give either a file or --data')
     return [wrapData(options.data, options)]
@@ -81,24 +81,27 @@ async function valuesFrom(file: string | undefined, options: SendOptions): Promi
       'usage', 'there is no event to send', 'give a file, pipe one in, or use --type and --data',
     )
   }
-  return splitEvents(await readInput(file ?? '-'), file === undefined || file === '-' ? 'standard input' : file)
+  return splitEvents(await readInput(file ?? '-', signal), file === undefined || file === '-' ? 'standard input' : file)
 }
 
-/** All of them, or an error that says how many. */
+type Sent = Acknowledgement & { readonly event: Event }
+
+/** Those that were sent, and where some were not, an error that says how many. */
 async function produce(
   context: Context, kafka: KafkaSession, outgoing: readonly OutgoingEvent[],
-): Promise<readonly Acknowledgement[]> {
+): Promise<{ readonly sent: readonly Sent[]; readonly failure: CliError | null }> {
   const { brokers } = kafka.config.kafka
   const { producer } = await context.wait('connecting', kafka.producer())
-  const settled = await context.wait(`sending ${outgoing.length} events`, Promise.allSettled(outgoing.map(async ({ record }) => {
+  const settled = await context.wait(`sending ${outgoing.length} events`, Promise.allSettled(outgoing.map(async ({ record, event }): Promise<Sent> => {
     await producer.room()
-    return producer.send(record)
+    return { ...await producer.send(record), event }
   })), { deadlineMs: sendDeadlineMs + outgoing.length, onTimeout: () => unreachable(brokers) })
+  const sent = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
   const failed = settled.filter((one) => one.status === 'rejected')
-  if (failed.length === 0) return settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+  if (failed.length === 0) return { sent, failure: null }
   const first = toCliError(failed[0]?.reason, brokers)
-  if (failed.length === outgoing.length) throw first
-  throw new CliError(
+  const failure = sent.length === 0 ? first : new CliError(
     'partial', `${failed.length} of ${outgoing.length} events were not sent; the first: ${first.message}`, first.hint,
   )
+  return { sent, failure }
 }

@@ -44,7 +44,8 @@ function showEvent(
   const { topic, partition, offset, timestamp, value } = record
   const read = readEvent(record, door)
   const isFiltered = type !== undefined || tenant !== undefined
-  const at = new Date(timestamp).toISOString()
+  // Of the producer's own clock and unit; beyond 8.64e15 ms a date has no text.
+  const at = new Date(Math.min(timestamp, 8.64e15)).toISOString()
   const place = { at, topic, partition, offset, bytes: value?.length ?? 0 }
   if (read.kind !== 'event') {
     // Who asked for certain events did not ask for what is none.

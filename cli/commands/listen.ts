@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { exitCodes } from '../../shared/lifecycle/exit-codes.ts'
 import { CliError } from '../cli-error.ts'
-import { act, addCommand, collect, durationMs, wholeNumber, type Outcome } from '../command.ts'
+import { act, addCommand, collect, timerMs, wholeNumber, type Outcome } from '../command.ts'
 import type { Context } from '../context.ts'
 import { checkSignature, type SignatureVerdict } from '../signature-check.ts'
 import { printable } from '../table-text.ts'
@@ -50,7 +50,7 @@ export function addListenCommand(program: Command): void {
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .addOption(new Option('--secret <secret>', 'check signatures with it; may be repeated').env('WEBHOOK_SECRET').argParser(collect))
     .option('--status <status>', 'answer with it; of several, separated by commas, each in turn, and the last stays', statuses, [200])
-    .option('--delay <duration>', 'wait so long before each answer', durationMs, 0)
+    .option('--delay <duration>', 'wait so long before each answer', timerMs, 0)
     .option('--count <n>', 'end after so many requests, with exit code 6 if a signature was not right', wholeNumber(1, 1_000_000_000))
     .option('--body', 'print the bodies too')
     .action(act(listen))

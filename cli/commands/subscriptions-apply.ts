@@ -48,7 +48,7 @@ const concurrency = 20
 
 async function apply(context: Context, options: ApplyOptions): Promise<void> {
   const { output } = context
-  const wanted = parseSubscriptionsFile((await readInput(options.file)).toString(), options.file, process.env)
+  const wanted = parseSubscriptionsFile((await readInput(options.file, context.signal)).toString(), options.file, process.env)
   await withKafka(context, async (kafka) => {
     const table = await openSubscriptions(context, kafka)
     const { steps, unchanged, problems } = diffSubscriptions(
@@ -66,15 +66,19 @@ async function apply(context: Context, options: ApplyOptions): Promise<void> {
 
     const writer = await openWriter(context, kafka, table)
     const rows: Row[] = []
-    for (let from = 0; from < steps.length; from += concurrency) {
-      const some = steps.slice(from, from + concurrency)
-      const writing = Promise.allSettled(some.map((step) => carryOut(writer, step)))
-      const results = await context.wait(`writing ${steps.length} subscriptions, ${from} done`, writing, {
-        deadlineMs: writeDeadlineMs, onTimeout: () => unreachable(kafka.config.kafka.brokers),
-      })
-      rows.push(...some.map((step, index) => resultRow(step, results[index])))
+    try {
+      for (let from = 0; from < steps.length; from += concurrency) {
+        const some = steps.slice(from, from + concurrency)
+        const writing = Promise.allSettled(some.map((step) => carryOut(writer, step)))
+        const results = await context.wait(`writing ${steps.length} subscriptions, ${from} done`, writing, {
+          deadlineMs: writeDeadlineMs, onTimeout: () => unreachable(kafka.config.kafka.brokers),
+        })
+        rows.push(...some.map((step, index) => resultRow(step, results[index])))
+      }
+    } finally {
+      // Also where it ends half-way: what was made is made, and its secrets are shown nowhere else.
+      printRows(output, rows)
     }
-    printRows(output, rows)
     failUnlessDone(rows)
   })
 }

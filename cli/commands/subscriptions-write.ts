@@ -1,4 +1,4 @@
-import { InvalidArgumentError, Option, type Command } from 'commander'
+import { Option, type Command } from 'commander'
 import { noPolicy } from '../../shared/domain/policy.ts'
 import { signatureSchemes, type CustomHeader, type SignatureScheme } from '../../shared/domain/subscription.ts'
 import type { SubscriptionChange } from '../../shared/subscriptions/draft.ts'
@@ -57,7 +57,8 @@ function addCommonOptions(command: Command): Command {
 
 function customHeader(text: string, earlier: readonly CustomHeader[] | boolean | undefined): readonly CustomHeader[] {
   const colon = text.indexOf(':')
-  if (colon < 1) throw new InvalidArgumentError('Give a name and a value, such as "Authorization: Bearer abc".')
+  // Not as an invalid argument: commander repeats those, and this one may be a token.
+  if (colon < 1) throw new CliError('usage', '--header is not a name and a value', 'give both, such as "Authorization: Bearer abc"')
   return [
     ...(Array.isArray(earlier) ? earlier as readonly CustomHeader[] : []),
     { name: text.slice(0, colon).trim(), value: text.slice(colon + 1).trim() },
@@ -75,7 +76,7 @@ function changeOf(options: WriteOptions): SubscriptionChange {
 
 async function createSubscription(context: Context, options: CreateOptions): Promise<void> {
   const policy = policyFrom(options, noPolicy)
-  const secret = options.secretFile === undefined ? undefined : await readSecret(options.secretFile)
+  const secret = options.secretFile === undefined ? undefined : await readSecret(options.secretFile, context.signal)
   const wanted = {
     ...changeOf(options),
     url: options.url,
@@ -114,4 +115,4 @@ async function updateSubscription(context: Context, id: string, options: UpdateO
 }
 
 /** One line; the line's end is no part of it. */
-const readSecret = async (file: string): Promise<string> => (await readInput(file)).toString().replace(/\r?\n$/, '')
+const readSecret = async (file: string, signal: AbortSignal): Promise<string> => (await readInput(file, signal)).toString().replace(/\r?\n$/, '')

@@ -18,7 +18,7 @@ export type EndpointAccount = {
   readonly deadLettered: number
   /** Requests that reached the receiver. */
   readonly attempts: number
-  /** From the producer's acknowledgement of the event to the arrival of the request that was answered with 2xx; null where there is none. */
+  /** From the producer's acknowledgement of the event until the endpoint has answered 2xx; null where none has. */
   readonly p50Ms: number | null
   readonly p99Ms: number | null
 }
@@ -79,7 +79,7 @@ export function createLedger({ source, subscriptions }: { readonly source: strin
       if (good[0]) {
         delivered += 1
         repeated += good.length - 1
-        ownLatencies.push(Math.max(0, Math.min(...good.map(({ receivedAt }) => receivedAt)) - event.acknowledgedAt))
+        ownLatencies.push(Math.max(0, Math.min(...good.map(({ answeredAt }) => answeredAt)) - event.acknowledgedAt))
       }
       if (dead.has(id)) deadLettered += 1
       if (!good[0] && !dead.has(id)) missing += 1

@@ -11,6 +11,8 @@ export type Behaviour = {
   readonly delayMs: number
 }
 
+/** What a good endpoint needs, with its network; one that answered at once would mostly measure how busy this machine is with the others. */
+const healthyMs = 100
 /**
  * Long enough to look slow beside the others, short enough that a few thousand events pass within minutes once the cap of this
  * endpoint has grown: with a cap of c it takes c / 2 requests a second.
@@ -19,7 +21,7 @@ const slowMs = 2_000
 const timesFlaky = 2
 
 export const behaviours: Readonly<Record<EndpointName, Behaviour>> = {
-  healthy: { does: 'answers 200 at once', status: () => 200, delayMs: 0 },
+  healthy: { does: `answers 200 after ${healthyMs / 1_000} s`, status: () => 200, delayMs: healthyMs },
   flaky: { does: `answers 503 ${timesFlaky} times for each delivery, then 200`, status: (n) => (n <= timesFlaky ? 503 : 200), delayMs: 0 },
   slow: { does: `answers 200 after ${slowMs / 1_000} s`, status: () => 200, delayMs: slowMs },
   dead: { does: 'always answers 500', status: () => 500, delayMs: 0 },

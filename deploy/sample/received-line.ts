@@ -8,6 +8,8 @@ export type Arrival = {
   readonly attempt: number
   /** Epoch ms, when the request was there. */
   readonly receivedAt: number
+  /** Epoch ms, when the answer had been written, or whoever asked was found gone. */
+  readonly answeredAt: number
   readonly isVerified: boolean
   /** What was answered; null when whoever asked had gone before. */
   readonly status: number | null

@@ -45,7 +45,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   response.writeHead(answered, { 'content-type': 'text/plain' }).end()
   if (!response.closed) await once(response, 'close')
   record({
-    endpoint, deliveryId, eventId: event?.id ?? null, attempt: Number(request.headers['x-webhook-attempt']), receivedAt,
+    endpoint, deliveryId, eventId: event?.id ?? null, attempt: Number(request.headers['x-webhook-attempt']), receivedAt, answeredAt: Date.now(),
     isVerified: event !== null, status: response.writableFinished ? answered : null,
     sha256: createHash('sha256').update(body).digest('hex'),
   })

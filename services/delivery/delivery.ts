@@ -59,6 +59,8 @@ const heldAtShare = 0.8
 const handOverDrainMs = 120
 /** And this long for the brokers to take what is known of endpoints. */
 const healthFlushMs = 2_000
+/** Nobody's: a record without a value says nothing, but its acknowledgement tells the time. */
+const clockKey = 'posthouse-clock'
 
 /** Delivers what is in `deliveries`. Resolves once it is a member of the group. */
 export async function startDelivery(options: DeliveryOptions): Promise<Delivery> {
@@ -71,7 +73,15 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
     openHealthTopic({ connection, topic: topics.endpointHealth, groupPrefix: `${groupId}.health`, log, onFailed }),
   ])
   const startedAt = performance.now()
-  await Promise.all([subscriptions.waitFresh(startedAt), health.waitFresh(startedAt)])
+  await Promise.all([subscriptions.waitFresh(startedAt), health.waitFresh(startedAt), learnClock()])
+
+  /** Until the first acknowledgement this machine's clock is all there is: by a wrong one deliveries would expire, or be tried again too early. */
+  async function learnClock(): Promise<void> {
+    if (brokerTime.uncertaintyMs() !== null) return
+    await producer.send({ topic: topics.endpointHealth, key: clockKey, value: null }).catch((error: unknown) => {
+      log.warn('the brokers\' time could not be learnt; this machine\'s is used until they take a record', { error })
+    })
+  }
 
   const owned = new Set<number>()
   let partitionCount = 0
@@ -94,7 +104,7 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
     settle: { topics, tiersMs },
     requests: createRequests({ http: options.http, policyDefaults: options.policyDefaults, keepsExcerpt: options.keepsExcerpt, log }),
     metrics: createDeliveryMetrics(options.metrics, tiersMs, options.expiryMs),
-    producer, writer, brokerTime, subscriptions, endpoints, desk, settled, log,
+    writer, brokerTime, subscriptions, endpoints, desk, settled, log,
     expiryMs: options.expiryMs, windowBytes: options.windowBytes, maxInFlight: options.maxInFlight, parkDelaysMs: options.parkDelaysMs,
   })
   exportDeliveryGauges(options.metrics, { endpoints, inFlight: worker.inFlight, queued: worker.queued })

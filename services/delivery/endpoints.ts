@@ -36,7 +36,7 @@ export type Endpoints = {
   markGone(endpoint: Endpoint, goneAt: number): Promise<void>
   /** Forgets endpoints of partitions that were lost: their new owner knows better. */
   forget(isLost: (key: string) => boolean): void
-  /** Writes everything that was not written yet; resolves when Kafka has it. */
+  /** Writes everything that was not written yet; resolves when Kafka has it, and what was on its way before. */
   flush(): Promise<void>
   countByBand(): Record<HealthBand, number>
   throttledCount(): number
@@ -66,6 +66,7 @@ export function createEndpoints(options: {
   const { load, write, isOwner, now } = options
   const endpoints = new Map<string, Endpoint>()
   const unwritten = new Map<string, Endpoint>()
+  const writing = new Set<Promise<void>>()
   const writtenAt = new Map<string, number>()
 
   function get(key: string): Endpoint {
@@ -96,10 +97,17 @@ export function createEndpoints(options: {
     }
   }
 
-  async function writeNow(endpoint: Endpoint): Promise<void> {
+  /** Never rejects. */
+  function writeNow(endpoint: Endpoint): Promise<void> {
     unwritten.delete(endpoint.key)
-    if (!isOwner(endpoint.key)) return
+    if (!isOwner(endpoint.key)) return Promise.resolve()
     writtenAt.set(endpoint.key, now())
+    const written = writeRecord(endpoint).finally(() => writing.delete(written))
+    writing.add(written)
+    return written
+  }
+
+  async function writeRecord(endpoint: Endpoint): Promise<void> {
     try {
       await write({
         endpointKey: endpoint.key,
@@ -167,7 +175,8 @@ export function createEndpoints(options: {
     },
 
     async flush() {
-      await Promise.all([...unwritten.values()].map(writeNow))
+      for (const endpoint of unwritten.values()) void writeNow(endpoint)
+      await Promise.all(writing)
     },
 
     countByBand() {

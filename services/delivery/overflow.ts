@@ -6,14 +6,14 @@ import type { Job } from './job.ts'
 export type Overflow = {
   /** Looks at an endpoint that was given one more. */
   check(endpointKey: string): void
-  /** Looks again at those that held too much: one that hangs takes in nothing more once it fills the window. */
-  checkLarge(): void
+  /** Looks at all of them: one that hangs is given nothing more once it fills the window. */
+  checkAll(): void
 }
 
 /** Below this share of the window nobody is in anybody's way, and a burst for one quick endpoint is better sent than parked. */
 const crowdedShare = 0.5
 
-/** Once the window is crowded, an endpoint that holds more than its share and will not be through soon gives up its youngest. */
+/** Once the window is crowded, endpoints that hold more than their share and will not be through soon give up their youngest. */
 export function createOverflow(options: {
   readonly queue: FairQueue<Job>
   readonly endpoints: Endpoints
@@ -23,21 +23,18 @@ export function createOverflow(options: {
   readonly park: (job: Job, endpointKey: string, waitMs: number) => void
 }): Overflow {
   const { queue, endpoints, windowBytes } = options
-  const large = new Set<string>()
+  const isCrowded = (): boolean => queue.bytes >= windowBytes * crowdedShare
 
   function check(key: string): void {
-    const heldBytes = queue.bytesOf(key)
-    if (heldBytes <= windowBytes / 8) {
-      large.delete(key)
-      return
-    }
-    large.add(key)
-    if (queue.bytes < windowBytes * crowdedShare) return
-    const recentRatePerSecond = endpoints.get(key).rate.ratePerSecond(options.now())
-    const count = countToPark({ heldCount: queue.countOf(key), heldBytes, windowBytes, recentRatePerSecond })
+    const heldCount = queue.countOf(key)
+    if (heldCount === 0 || !isCrowded()) return
+    const count = countToPark({
+      heldCount, heldBytes: queue.bytesOf(key), windowBytes, endpointCount: queue.endpointCount,
+      recentRatePerSecond: endpoints.get(key).rate.ratePerSecond(options.now()),
+    })
     if (count === 0) return
     for (const { item } of queue.takeYoungest(key, count)) options.park(item, key, parkDelayMs(item.timesParked + 1, options.parkDelaysMs))
   }
 
-  return { check, checkLarge: () => { for (const key of large) check(key) } }
+  return { check, checkAll: () => { if (isCrowded()) for (const key of queue.endpointKeys()) check(key) } }
 }

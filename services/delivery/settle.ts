@@ -116,5 +116,6 @@ function attemptRecord(topics: TopicNames, delivery: Delivery, tried: Tried, end
 
 function withoutSecrets(subscription: StoredSubscription): NonNullable<DeadLetter['subscription']> {
   const { url, eventTypes, state, signatureScheme, headers, description } = subscription
-  return { host: new URL(url).host, eventTypes, state, signatureScheme, headerNames: headers.map(({ name }) => name), description }
+  // A URL that cannot be requested ends here too, and must not be the fault of this record.
+  return { host: URL.parse(url)?.host ?? '', eventTypes, state, signatureScheme, headerNames: headers.map(({ name }) => name), description }
 }

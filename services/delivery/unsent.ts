@@ -2,7 +2,6 @@ import { deadState } from '../../shared/domain/decide.ts'
 import type { StoredSubscription } from '../../shared/domain/subscription.ts'
 import type { BrokerTime } from '../../shared/kafka/broker-time.ts'
 import type { Lease } from '../../shared/kafka/partition-window.ts'
-import type { Producer } from '../../shared/kafka/producer.ts'
 import type { Writer } from '../../shared/kafka/writer.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { rejectedRecord } from '../../shared/records/rejected.ts'
@@ -16,7 +15,7 @@ import { cancelledRecord, deadRecords, parkedRecord, type SettleContext, type Tr
 export type Unsent = {
   /** Carries out a verdict that is final or a wait. */
   carryOut(job: Job, verdict: Exclude<Verdict, { kind: 'attempt' | 'unknown' }>): Promise<void>
-  /** Nothing was read of its subscription, though a table read since then should have it. */
+  /** Nothing that this version can read was read of its subscription, though a table read since then should have it. */
   parkUnknown(job: Job): Promise<void>
   /** It is beyond its endpoint's share of the window. */
   parkOverflow(job: Job, endpointKey: string, waitMs: number): Promise<void>
@@ -30,7 +29,6 @@ const unknownParkMs = 5 * 60_000
 
 export function createUnsent(options: {
   readonly settle: SettleContext
-  readonly producer: Producer
   readonly writer: Writer
   readonly brokerTime: BrokerTime
   readonly endpoints: Endpoints
@@ -39,12 +37,13 @@ export function createUnsent(options: {
   /** Lets the job's record go. */
   readonly finish: (job: Job) => void
 }): Unsent {
-  const { settle, producer, writer, endpoints, metrics, log, finish } = options
+  const { settle, writer, endpoints, metrics, log, finish } = options
   const largestTierMs = Math.max(...settle.tiersMs)
   const now = (): number => options.brokerTime.nowForDue()
 
   async function park(job: Job, key: string, why: ParkReason, waitMs: number): Promise<void> {
-    await producer.room()
+    // Looked at in the very turn in which it is written: thousands may leave at once.
+    while (!writer.hasRoom()) await writer.room()
     if (!job.lease.isHeld) return
     const timesParked = job.timesParked + (why === 'overflow' ? 1 : 0)
     const record = parkedRecord(settle, job.lease.record, { key, dueAt: now() + waitMs, leftMs: waitMs, timesParked })
@@ -54,12 +53,14 @@ export function createUnsent(options: {
   }
 
   async function end(job: Job, verdict: Extract<Verdict, { kind: 'dead' | 'cancelled' }>): Promise<void> {
+    while (!writer.hasRoom()) await writer.room()
+    if (!job.lease.isHeld) return
     const subscription = verdict.kind === 'dead' ? verdict.subscription : null
     const tried: Tried = { subscription, endpointKey: keyOf(job, subscription), startedAt: now(), durationMs: 0, outcome: null }
     const records = verdict.kind === 'cancelled'
       ? [cancelledRecord(settle, job.delivery, tried, verdict.reason)]
       : deadRecords(settle, job.delivery, tried, { state: verdict.state, reason: verdict.reason, attempt: null, error: null })
-    if (!job.lease.isHeld || !await writer.write(records)) return
+    if (!await writer.write(records)) return
     metrics.endedUnsent(verdict)
     log.info('ended without an attempt', { delivery: job.delivery.id, subscription: job.delivery.subscriptionId, state: verdict.kind, reason: verdict.reason })
     finish(job)
@@ -75,7 +76,7 @@ export function createUnsent(options: {
     },
 
     parkUnknown(job) {
-      log.warn('a delivery names a subscription that no record was read of; it is parked', {
+      log.warn('a delivery names a subscription that no readable record was found of; it is parked', {
         delivery: job.delivery.id, subscription: job.delivery.subscriptionId,
       })
       return park(job, keyOf(job, null), 'unknown', Math.min(unknownParkMs, largestTierMs))

@@ -6,7 +6,6 @@ import type { StoredSubscription } from '../../shared/domain/subscription.ts'
 import type { TopicPartition } from '../../shared/kafka/assignment.ts'
 import type { BrokerTime } from '../../shared/kafka/broker-time.ts'
 import type { Lease } from '../../shared/kafka/partition-window.ts'
-import type { Producer } from '../../shared/kafka/producer.ts'
 import type { Writer } from '../../shared/kafka/writer.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { logAttempt } from './attempt-log.ts'
@@ -24,7 +23,6 @@ import { createUnsent } from './unsent.ts'
 export type WorkerOptions = {
   readonly settle: SettleContext
   readonly requests: Requests
-  readonly producer: Producer
   readonly writer: Writer
   readonly brokerTime: BrokerTime
   readonly subscriptions: { get(id: string): SubscriptionLookup; freshAsOf(): number; waitFresh(since: number): Promise<void> }
@@ -69,14 +67,14 @@ const faultPauseMs = 1_000
  * the record again), or kept for ever (nothing can be written; then nothing new starts either).
  */
 export function createWorker(options: WorkerOptions): Worker {
-  const { settle, producer, writer, brokerTime, requests, subscriptions, endpoints, desk, metrics, log } = options
+  const { settle, writer, brokerTime, requests, subscriptions, endpoints, desk, metrics, log } = options
   const now = (): number => brokerTime.nowForDue()
   const queue = createFairQueue<Job>()
   const underWay = createUnderWay((error) => {
     metrics.faulted()
     log.error('a fault of ours; the record stays unfinished, and is read again after a restart', { error })
   })
-  const unsent = createUnsent({ settle, producer, writer, brokerTime, endpoints, metrics, log, finish })
+  const unsent = createUnsent({ settle, writer, brokerTime, endpoints, metrics, log, finish })
   const overflow = createOverflow({
     queue, endpoints, windowBytes: options.windowBytes, parkDelaysMs: options.parkDelaysMs, now,
     park: (job, key, waitMs) => workOn(job, () => unsent.parkOverflow(job, key, waitMs)),
@@ -139,15 +137,20 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   function enqueue(job: Job, key: string): void {
+    push(job, key)
+    pump()
+  }
+
+  function push(job: Job, key: string): void {
     queue.push(key, job, job.delivery.routedAt, job.lease.weight)
     overflow.check(key)
-    pump()
   }
 
   function pump(): void {
     while (mayStart && inFlight < options.maxInFlight && performance.now() >= heldUntil) {
       if (!isFresh()) return awaitTable(null)
-      if (!producer.hasRoom()) return awaitRoom()
+      // Also while a topic refuses: each attempt more would be one whose outcome is lost by a restart.
+      if (!writer.hasRoom()) return awaitRoom()
       const next = queue.next(canStart)
       if (!next) return
       start(next.item, next.endpointKey)
@@ -157,7 +160,7 @@ export function createWorker(options: WorkerOptions): Worker {
   function awaitRoom(): void {
     if (isAwaitingRoom) return
     isAwaitingRoom = true
-    void producer.room().then(() => {
+    void writer.room().then(() => {
       isAwaitingRoom = false
       pump()
     })
@@ -168,7 +171,8 @@ export function createWorker(options: WorkerOptions): Worker {
     const verdict = judgeNow(job)
     if (verdict.kind !== 'attempt') return carryOut(job, verdict)
     const { subscription } = verdict
-    if (subscription.endpointKey !== key) return enqueue(job, subscription.endpointKey)
+    // Not pumped: that goes on by itself, and all that waited for the old URL, one within the other, would overflow the stack.
+    if (subscription.endpointKey !== key) return push(job, subscription.endpointKey)
     const endpoint = endpoints.get(key)
     const request = endpoint.cap.begin()
     inFlight += 1
@@ -260,7 +264,7 @@ export function createWorker(options: WorkerOptions): Worker {
     }, waitMs).unref()
   }
 
-  const overflowTimer = setInterval(overflow.checkLarge, overflowCheckMs)
+  const overflowTimer = setInterval(overflow.checkAll, overflowCheckMs)
   const pumpTimer = setInterval(pump, overflowCheckMs)
 
   return {

@@ -48,6 +48,8 @@ export type RetryTier = {
 export const defaultSessionTimeoutMs = 10_000
 const defaultLookIntervalMs = 30_000
 const mebibyte = 1024 * 1024
+/** Below it fetches would cost more than what they bring. */
+const leastFetchBytes = 64 * 1024
 
 /** Serves every retry topic, each in a group of its own. Resolves when those that exist are served. */
 export async function startRetryTier(options: RetryTierOptions): Promise<RetryTier> {
@@ -66,12 +68,13 @@ export async function startRetryTier(options: RetryTierOptions): Promise<RetryTi
     producer: options.producer, brokerTime, topics, targetDelaysMs: served.targetDelaysMs, events: metrics, log,
   })
 
-  function serve({ name, suffix, delayMs }: RetryTopic): Promise<ServedTier> {
+  async function serve({ name, suffix, delayMs }: RetryTopic): Promise<ServedTier> {
+    const { topics: [described] } = await admin.fetchTopicMetadata({ topics: [name] })
     metrics.onServed(suffix, ['deliveries', 'rejected', 'soon', ...configuredDelaysMs.map(tierTopicSuffix)])
     return serveTier({
       suffix, topic: name, groupId: groupOf(options.groupPrefix, suffix), connection, onward, sessionTimeoutMs,
       line: delayMs === null ? createSoonLine(onward.soonReadyAt) : createTierLine(delayMs),
-      bounds: boundsOf(delayMs, options.windowBytes, configuredDelaysMs.length),
+      bounds: boundsOf(delayMs, options.windowBytes, configuredDelaysMs.length, described?.partitions.length ?? 1),
       onJoined: () => metrics.onJoined(suffix),
       onFailed: options.onFailed,
     })
@@ -102,16 +105,17 @@ export function groupOf(groupPrefix: string, suffix: string): string {
 }
 
 /**
- * A tier needs no more in hand than what comes up while a fetch is under way; `soon` holds all it waits for.
+ * A tier needs no more in hand than what comes up while a fetch is under way; `soon` holds all it waits for. Each partition of a tier has a
+ * bound of its own, and all together have none: one that is full of what waits for days must not keep the others from being read.
  * Long tiers wait longer at the broker: their allowance is larger, and idle fetches are what an idle process spends.
  */
-function boundsOf(delayMs: number | null, windowBytes: number, tierCount: number): TierBounds {
+function boundsOf(delayMs: number | null, windowBytes: number, tierCount: number, partitionCount: number): TierBounds {
   if (delayMs === null) return { windowBytes: windowBytes / 2, partitionWindowBytes: windowBytes / 2, maxBytesPerPartition: mebibyte, maxWaitMs: 100 }
-  const tierBytes = windowBytes / 2 / Math.max(tierCount, 1)
+  const partitionWindowBytes = Math.min(2 * mebibyte, windowBytes / 2 / Math.max(tierCount, 1) / partitionCount)
   return {
-    windowBytes: tierBytes,
-    partitionWindowBytes: Math.min(2 * mebibyte, tierBytes),
-    maxBytesPerPartition: mebibyte,
+    windowBytes: Infinity,
+    partitionWindowBytes,
+    maxBytesPerPartition: Math.min(mebibyte, Math.max(leastFetchBytes, Math.ceil(partitionWindowBytes))),
     maxWaitMs: Math.min(1000, Math.max(100, Math.round(delayMs / 60))),
   }
 }

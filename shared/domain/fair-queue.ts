@@ -16,6 +16,8 @@ export type FairQueue<T> = {
   readonly size: number
   readonly bytes: number
   readonly endpointCount: number
+  /** Those that have any waiting; entries may be taken out while it is gone through. */
+  endpointKeys(): Iterable<string>
   countOf(endpointKey: string): number
   bytesOf(endpointKey: string): number
   /** `routedAt` in epoch ms; `bytes` is what the item holds of the window. O(log n of the endpoint). */
@@ -87,6 +89,7 @@ export function createFairQueue<T>(): FairQueue<T> {
     get endpointCount() {
       return lines.size
     },
+    endpointKeys: () => lines.keys(),
     countOf: (endpointKey) => lines.get(endpointKey)?.heap.length ?? 0,
     bytesOf: (endpointKey) => lines.get(endpointKey)?.bytes ?? 0,
 

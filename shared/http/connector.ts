@@ -49,6 +49,8 @@ export function createConnector(port: number, { connectTimeoutMs, lookup, checkA
   // The declaration leaves out what undici returns: the socket.
   const open = buildConnector({
     allowH2: false, timeout: connectTimeoutMs, lookup: checkedLookup as LookupFunction, ...(secureContext ? { secureContext } : {}),
+    // Said here, as NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would switch verification off for the whole process.
+    rejectUnauthorized: true,
     // Where a name has several addresses Node gives each but the last this long. Its own 250 ms are less than a round trip can be.
     autoSelectFamilyAttemptTimeout: 1000,
   }) as unknown as (options: ConnectOptions, callback: ConnectCallback) => Socket

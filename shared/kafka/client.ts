@@ -45,6 +45,9 @@ export function createKafka(connection: KafkaConnection, options: { readonly ret
     logLevel: logLevel.INFO,
     logCreator: () => (entry) => forwardLog(connection.log, entry),
   })
+  const makeConsumer = kafka.consumer.bind(kafka)
+  // kafkajs's default makes a topic that was deleted again as soon as one asks for it, with one partition and the brokers' timestamps.
+  kafka.consumer = (config) => makeConsumer({ allowAutoTopicCreation: false, ...config })
   const makeAdmin = kafka.admin.bind(kafka)
   kafka.admin = (config) => createTopicsPatiently(makeAdmin(config))
   return kafka

@@ -11,6 +11,8 @@ export type Committer = {
 
 /** A last commit waits this long for a broker that does not answer. */
 const lastCommitMs = 5_000
+/** One commit that fails is nothing; for so long it means that a restart would repeat all since. Said again as often. */
+const sayFailingMs = 60_000
 
 /**
  * Commits the windows' ledgers every `intervalMs` where something changed, in one generation.
@@ -28,6 +30,7 @@ export function createCommitter(options: {
   let running: Promise<void> | null = null
   let isStopped = false
   let withMetadata = true
+  let failingSince: number | null = null
 
   async function commit(): Promise<void> {
     const pending = [...options.windows()].flatMap((window) => {
@@ -47,6 +50,7 @@ export function createCommitter(options: {
     }
     try {
       await offsetManager.commitOffsets({ topics: [...topics].map(([topic, partitions]) => ({ topic, partitions })) })
+      failingSince = null
       for (const { ledger, commit } of pending) ledger.markCommitted(commit)
     } catch (error) {
       await onRefused(error)
@@ -61,7 +65,10 @@ export function createCommitter(options: {
       log('warn', 'offset metadata refused as too large: committing without the set of finished records', { groupId: group.groupId })
       return
     }
-    log('debug', 'offset commit failed; the next one will carry it', { groupId: group.groupId, type, message })
+    failingSince ??= performance.now()
+    const isLong = performance.now() - failingSince >= sayFailingMs
+    if (isLong) failingSince = performance.now()
+    log(isLong ? 'warn' : 'debug', 'offset commit failed; the next one will carry it', { groupId: group.groupId, type, message })
     await refreshCoordinatorIfMoved(group, error).catch((cause: unknown) => {
       log('debug', 'group coordinator not found yet', { groupId: group.groupId, message: String(cause) })
     })

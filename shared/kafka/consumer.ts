@@ -8,6 +8,7 @@ import { disconnectConsumer } from './disconnect.ts'
 import { heartbeating, withMembershipHooks, type FetchedBatch, type GroupInternals } from './membership.ts'
 import { stateOf, type Lease, type PartitionState, PartitionWindow } from './partition-window.ts'
 import { openAccounts } from './partition-accounts.ts'
+import { createRoom } from './room.ts'
 import { keyOf, type StartPosition } from './start-position.ts'
 
 /** What a service does with its partitions. None of these may throw for a record's sake. */
@@ -16,7 +17,10 @@ export type ConsumerHandlers = {
   onRecord(lease: Lease): void
   /** Start nothing new, let what is nearly through finish, write what the next owner must know. The commit follows it. */
   beforeJoin?(): Promise<void>
-  /** After the join and before the first fetch. Starting is allowed again once this has returned. */
+  /**
+   * After the join and before the first fetch. Starting is allowed again once this has returned. Also when a topic was made anew under
+   * its owner: its partition is lost and gained at once then.
+   */
   afterJoin?(change: {
     readonly gained: readonly TopicPartition[]
     readonly lost: readonly TopicPartition[]
@@ -84,7 +88,7 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
   let isJoined = false
   let joins = 0
   let heartbeatAt: number | null = null
-  let roomWaiters: (() => void)[] = []
+  const room = createRoom()
 
   const isFull = (window: PartitionWindow): boolean =>
     unfinishedBytes >= windowBytes || window.unfinishedBytes >= (options.partitionWindowBytes ?? Infinity)
@@ -93,11 +97,7 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
 
   const onFinished = (lease: Lease): void => {
     unfinishedBytes -= lease.weight
-    if (roomWaiters.length > 0) {
-      const waiters = roomWaiters
-      roomWaiters = []
-      for (const wake of waiters) wake()
-    }
+    room.wake()
     resumeWithRoom()
   }
 
@@ -115,7 +115,8 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
 
   async function eachBatch({ batch, heartbeat, pause, resolveOffset }: EachBatchPayload): Promise<void> {
     const window = windows.get(keyOf(batch.topic, batch.partition))
-    if (!window) return
+    // Anything else is overtaken: by a join, or by a fetch from the partition's new leader. To take it would pass over what lies before.
+    if (!window || Number((batch as unknown as FetchedBatch).fetchedOffset) !== window.position) return
     if (!isTaking) {
       hold(window, pause)
       return
@@ -136,7 +137,7 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
     // A fetcher waits for the handlers of all its partitions: a short wait saves the fetch after a pause, a long one stalls the others.
     const waitUntil = performance.now() + roomWaitMs
     while (isFull(window) && window.isHeld && isTaking && performance.now() < waitUntil) {
-      await roomOrTimeout(waitUntil - performance.now())
+      await room.wait(waitUntil - performance.now())
       await heartbeat()
     }
     if (isFull(window)) hold(window, pause)
@@ -149,14 +150,6 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
     pausedCount += 1
     pause()
   }
-
-  const roomOrTimeout = (ms: number): Promise<void> => new Promise((resolve) => {
-    const timer = setTimeout(resolve, Math.min(ms, heartbeatMs))
-    roomWaiters.push(() => {
-      clearTimeout(timer)
-      resolve()
-    })
-  })
 
   function drop(lost: readonly PartitionWindow[]): void {
     if (lost.length === 0) return
@@ -200,14 +193,14 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
     const gained = await openMissingWindows(joined, assigned)
     for (const window of windows.values()) {
       window.isPaused = false
-      if (window.position !== null && window.position > 0) {
-        joined.offsetManager?.resolveOffset({ topic: window.topic, partition: window.partition, offset: String(window.position - 1) })
-      }
+      const { topic, partition, position } = window
+      if (position !== null && position > 0) joined.offsetManager?.resolveOffset({ topic, partition, offset: String(position - 1) })
+      // A batch that was still in hand may have moved it on for the window that was dropped.
+      else joined.offsetManager?.resetOffset({ topic, partition })
     }
     pausedCount = 0
     joined.resume(joined.paused())
-    const counts = new Map(topics.map((topic) => [topic, joined.cluster.findTopicPartitionMetadata(topic).length]))
-    await heartbeating(joined, handlers.afterJoin?.({ gained, lost: lost.map(({ topic, partition }) => ({ topic, partition })), counts }))
+    await heartbeating(joined, handlers.afterJoin?.({ gained, lost: lost.map(({ topic, partition }) => ({ topic, partition })), counts: countsIn(joined) }))
     committer?.stop()
     committer = createCommitter({
       group: joined, windows: () => windows.values(), log: connection.log, intervalMs: options.commitIntervalMs ?? 100,
@@ -228,26 +221,33 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
     return accounts.map(({ topic, partition }) => ({ topic, partition }))
   }
 
-  function onFetch(_begunAt: number, batches: readonly FetchedBatch[]): void {
+  const countsIn = ({ cluster }: GroupInternals): Map<string, number> =>
+    new Map(topics.map((topic) => [topic, cluster.findTopicPartitionMetadata(topic).length]))
+
+  async function onFetch(_begunAt: number, batches: readonly FetchedBatch[]): Promise<void> {
+    const anew: TopicPartition[] = []
     for (const batch of batches) {
-      const window = windows.get(keyOf(batch.topic, batch.partition))
-      if (!window) continue
+      const { topic, partition } = batch
+      let window = windows.get(keyOf(topic, partition))
+      if (!window || !group) continue
       const fetchedOffset = Number(batch.fetchedOffset)
       if (window.position !== null && fetchedOffset < window.position) {
-        connection.log('warn', 'offsets went backwards: the topic was made anew', {
-          topic: batch.topic, partition: batch.partition, position: window.position, fetchedOffset,
-        })
+        // An answer that a fetch from the partition's new leader has overtaken: kafkajs itself has moved on.
+        if (Number(group.offsetManager?.nextOffset(topic, partition)) >= window.position) continue
+        connection.log('warn', 'offsets went backwards: the topic was made anew', { topic, partition, position: window.position, fetchedOffset })
         drop([window])
-        windows.set(keyOf(batch.topic, batch.partition), new PartitionWindow({
-          topic: batch.topic, partition: batch.partition, tag: window.tag, onFinished,
-          ledger: createOffsetLedger({ committedOffset: null, metadata: null }),
-        }))
-        continue
+        const ledger = createOffsetLedger({ committedOffset: null, metadata: null })
+        window = new PartitionWindow({ topic, partition, tag: window.tag, onFinished, ledger })
+        windows.set(keyOf(topic, partition), window)
+        anew.push({ topic, partition })
       }
       window.highWatermark = Number(batch.highWatermark)
       window.moveTo(fetchedOffset)
       if (fetchedOffset >= window.highWatermark) window.movedAt = performance.now()
     }
+    if (anew.length === 0 || !group) return
+    resumeWithRoom()
+    await heartbeating(group, handlers.afterJoin?.({ gained: anew, lost: anew, counts: countsIn(group) }))
   }
 
   const kafka: Kafka = createKafka(connection)
@@ -256,7 +256,7 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
   }))
   const consumer: KafkaConsumer = kafka.consumer({
     groupId,
-    partitionAssigners: [withMembershipHooks(assigner, { beforeJoin, afterJoin, onFetch })],
+    partitionAssigners: [withMembershipHooks(assigner, { beforeJoin, afterJoin, onFetch, log: connection.log })],
     sessionTimeout: options.sessionTimeoutMs ?? 10_000,
     rebalanceTimeout: 20_000,
     heartbeatInterval: heartbeatMs,

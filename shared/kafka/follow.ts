@@ -66,7 +66,7 @@ export async function follow({ connection, topics, groupPrefix, from, onRecord, 
   const owned = () => ({ generation: -1, owned: [] })
   const consumer = createKafka(connection).consumer({
     groupId,
-    partitionAssigners: [withMembershipHooks(stickyAssigner(owned), { beforeJoin: async () => {}, afterJoin, onFetch: () => {} })],
+    partitionAssigners: [withMembershipHooks(stickyAssigner(owned), { beforeJoin: async () => {}, afterJoin, onFetch: () => {}, log: connection.log })],
     maxBytesPerPartition: 1024 * 1024,
     minBytes: 1,
     maxWaitTimeInMs: 100,

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import type { PartitionAssigner } from 'kafkajs'
+import { isRetriableKafkaError, type KafkaLog } from './client.ts'
 
 /** What kafkajs's own ConsumerGroup offers and its types do not show. Offsets are decimal strings there. */
 export type GroupInternals = {
@@ -20,7 +21,11 @@ export type OffsetManagerInternals = {
   readonly generationId: number
   coordinator: Coordinator
   getCoordinator(): Promise<Coordinator>
+  /** The next offset to be fetched, as a Long. */
+  nextOffset(topic: string, partition: number): { toString(): string }
   resolveOffset(position: { topic: string; partition: number; offset: string }): void
+  /** Goes back to the committed offset. */
+  resetOffset(position: { topic: string; partition: number }): void
   commitOffsets(offsets: { topics: readonly TopicCommit[] }): Promise<void>
 }
 
@@ -41,6 +46,7 @@ export type FetchedOffset = { readonly partition: number; readonly offset: strin
 export type ClusterInternals = {
   findGroupCoordinator(request: { groupId: string }): Promise<Coordinator>
   addMultipleTargetTopics(topics: readonly string[]): Promise<void>
+  refreshMetadata(): Promise<void>
   findTopicPartitionMetadata(topic: string): readonly { readonly partitionId: number }[]
   fetchTopicsOffset(topics: readonly {
     topic: string
@@ -65,8 +71,9 @@ export type MembershipHooks = {
   beforeJoin(group: GroupInternals): Promise<void>
   /** After SyncGroup and before the first fetch; a throw leads to another join. */
   afterJoin(group: GroupInternals): Promise<void>
-  /** What a fetch begun at `begunAt` (performance.now(), ms) returned; not called when it failed. */
-  onFetch(begunAt: number, batches: readonly FetchedBatch[]): void
+  /** What a fetch begun at `begunAt` (performance.now(), ms) returned; not called when it failed, or when the group was joined meanwhile. */
+  onFetch(begunAt: number, batches: readonly FetchedBatch[]): void | Promise<void>
+  readonly log: KafkaLog
 }
 
 const hooksByAssigner = new WeakMap<object, MembershipHooks>()
@@ -101,27 +108,43 @@ function installOnce(): void {
   const { prototype } = require('kafkajs/src/consumer/consumerGroup') as { prototype: GroupPrototype }
   const { joinAndSync, fetch, heartbeat } = prototype
 
-  prototype.joinAndSync = async function () {
-    const hooks = hooksOf(this)
-    if (!hooks) return joinAndSync.call(this)
-    await hooks.beforeJoin(this)
+  const join = async (group: GroupInternals, hooks: MembershipHooks): Promise<void> => {
+    joinsBegun.set(group, joinsBegunOf(group) + 1)
+    await hooks.beforeJoin(group)
     for (;;) {
-      await joinAndSync.call(this)
+      await joinAndSync.call(group)
       try {
-        return await hooks.afterJoin(this)
+        return await hooks.afterJoin(group)
       } catch (error) {
         // The assignment is only usable with its offsets; whatever went wrong, joining again asks for all of it again.
         if (isFatal(error)) throw error
+        hooks.log('warn', 'assigned partitions could not be taken up: the group is joined again', { groupId: group.groupId, error: String(error) })
         await new Promise((resolve) => setTimeout(resolve, rejoinPauseMs))
+        await refreshMetadata(group, hooks)
       }
     }
   }
 
+  prototype.joinAndSync = function () {
+    const hooks = hooksOf(this)
+    if (!hooks) return joinAndSync.call(this)
+    // Where leaders move, each broker's fetcher joins for itself: two joins of one member at a time would undo each other.
+    const joining = joins.get(this) ?? join(this, hooks).finally(() => joins.delete(this))
+    joins.set(this, joining)
+    return joining
+  }
+
   prototype.fetch = async function (nodeId) {
     const hooks = hooksOf(this)
+    if (!hooks) return fetch.call(this, nodeId)
+    // A join settles positions anew, and one fetcher may join while those of other brokers are under way: they wait for it, and what
+    // they asked for before it is not at the positions any more.
+    await joins.get(this)?.catch(() => undefined)
+    const joinsBefore = joinsBegunOf(this)
     const begunAt = performance.now()
     const batches = await fetch.call(this, nodeId)
-    hooks?.onFetch(begunAt, batches)
+    if (joinsBegunOf(this) !== joinsBefore) return []
+    await hooks.onFetch(begunAt, batches)
     return batches
   }
 
@@ -129,16 +152,35 @@ function installOnce(): void {
     try {
       await heartbeat.call(this, options)
     } catch (error) {
-      await refreshCoordinatorIfMoved(this, error)
+      await refreshCoordinatorIfMoved(this, error).catch((cause: unknown) => {
+        hooksOf(this)?.log('debug', 'group coordinator not found yet', { groupId: this.groupId, message: String(cause) })
+      })
       throw error
     }
   }
 }
 
-/** kafkajs keeps a coordinator that has moved until the next join, and nothing makes it join: look it up again. */
+/** Joins under way, and how many were begun, of each group with hooks. */
+const joins = new WeakMap<GroupInternals, Promise<void>>()
+const joinsBegun = new WeakMap<GroupInternals, number>()
+const joinsBegunOf = (group: GroupInternals): number => joinsBegun.get(group) ?? 0
+
+/** Only the member that leads its group reads metadata when it joins: any other would go on asking the former leader of a partition. */
+async function refreshMetadata(group: GroupInternals, { log }: MembershipHooks): Promise<void> {
+  try {
+    await group.cluster.refreshMetadata()
+  } catch (error) {
+    log('debug', 'metadata could not be read', { groupId: group.groupId, error: String(error) })
+  }
+}
+
+/**
+ * kafkajs keeps the coordinator of the last join, and nothing makes it join when that has moved, or its broker does not answer or is
+ * gone for good: look it up again.
+ */
 export async function refreshCoordinatorIfMoved(group: GroupInternals, error: unknown): Promise<void> {
   const type = (error as { type?: string } | null)?.type
-  if (type !== 'NOT_COORDINATOR_FOR_GROUP' && type !== 'GROUP_COORDINATOR_NOT_AVAILABLE') return
+  if (type !== 'NOT_COORDINATOR_FOR_GROUP' && !isRetriableKafkaError(error)) return
   const coordinator = await group.cluster.findGroupCoordinator({ groupId: group.groupId })
   group.coordinator = coordinator
   if (group.offsetManager) group.offsetManager.coordinator = coordinator

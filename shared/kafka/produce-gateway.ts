@@ -55,7 +55,7 @@ export function createProduceGateway(connection: KafkaConnection, compression: C
     for (const { topic, topicErrorCode, partitionMetadata } of answer.topicMetadata) {
       views.set(topic, { view: viewOf(topicErrorCode, partitionMetadata), readAt })
     }
-    await meetBrokers(cluster, answer)
+    await meetBrokers(cluster, broker, answer)
   }
 
   return {
@@ -144,15 +144,21 @@ async function call<Answer>(broker: Broker, api: 'Metadata' | 'Produce', fields:
   }
 }
 
-/** Lets kafkajs's pool learn of brokers that are new or have moved; it needs a topic that is well to ask about. */
-async function meetBrokers(cluster: Cluster, answer: MetadataAnswer): Promise<void> {
+/**
+ * Lets kafkajs's pool learn of brokers that are new or have moved. It needs a topic that is well to ask about: where one partition of
+ * those asked for has no leader, any other of the cluster, or nothing could be written to the partitions that have one.
+ */
+async function meetBrokers(cluster: Cluster, broker: Broker, answer: MetadataAnswer): Promise<void> {
   const isKnown = answer.brokers.every(({ nodeId, host, port }) => {
     const pool = cluster.brokerPool.brokers[nodeId]?.connectionPool
     return pool?.host === host && pool.port === port
   })
-  const well = answer.topicMetadata.find(({ topicErrorCode, partitionMetadata }) =>
-    topicErrorCode === 0 && partitionMetadata.every(({ partitionErrorCode }) => partitionErrorCode === 0))
-  if (isKnown || !well) return
+  if (isKnown) return
+  const isWell = ({ topicErrorCode, partitionMetadata }: MetadataAnswer['topicMetadata'][number]): boolean =>
+    topicErrorCode === 0 && partitionMetadata.every(({ partitionErrorCode }) => partitionErrorCode === 0)
+  const well = answer.topicMetadata.find(isWell) ??
+    (await call<MetadataAnswer>(broker, 'Metadata', { topics: [], allowAutoTopicCreation: false })).topicMetadata.find(isWell)
+  if (!well) return
   cluster.targetTopics = new Set([well.topic])
   await cluster.refreshMetadata()
 }

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import kafkajs, { type Admin } from 'kafkajs'
+import { isLess, leastValueKeys } from './topic-check.ts'
 import { readTopicStates, type TopicState } from './topic-state.ts'
 import type { TopicSpec } from './topics.ts'
 
 const { ConfigResourceTypes } = kafkajs
 
-/** One thing in which the cluster is not as the catalogue says. More partitions than wished is not one. */
+/** One thing in which the cluster is not as the catalogue says. More partitions than wished is not one, nor is a longer retention. */
 export type TopicDifference =
   | { readonly kind: 'missing'; readonly topic: TopicSpec }
   | { readonly kind: 'partitions'; readonly name: string; readonly has: number; readonly wants: number }
@@ -75,6 +76,8 @@ function differencesOf(spec: TopicSpec, state: TopicState | undefined): readonly
 function isSameValue(key: string, has: string | undefined, wants: string): boolean {
   if (has === undefined) return false
   if (has === wants) return true
+  // To shorten a retention that somebody has chosen would delete what they keep.
+  if (leastValueKeys.has(key)) return !isLess(has, wants)
   if (key === 'cleanup.policy') return sortedList(has) === sortedList(wants)
   return wants.trim() !== '' && Number(has) === Number(wants)
 }

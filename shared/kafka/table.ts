@@ -53,9 +53,11 @@ type Follower = {
   lastAt: number
   /** Position and its `lastAt` when the topic was last known to be the one it was; null before the first. */
   known: { readonly position: number; readonly lastAt: number } | null
+  /** performance.now() ms: what was asked for before is of another position, and no longer counts. */
+  startedOverAt: number
 }
 
-const newFollower = (): Follower => ({ position: 0, freshAsOf: -Infinity, lastAt: -Infinity, known: null })
+const newFollower = (): Follower => ({ position: 0, freshAsOf: -Infinity, lastAt: -Infinity, known: null, startedOverAt: -Infinity })
 
 /** How soon it is seen that a topic was made anew where offsets do not tell, ms. */
 const lookIntervalMs = 5_000
@@ -86,9 +88,9 @@ export async function startTable(options: TableOptions): Promise<Table> {
     for (const { since, resolve } of waiting) if (since <= fresh) resolve()
   }
 
-  function startOver(partition: number, follower: Follower): void {
+  function startOver(partition: number, follower: Follower, startedOverAt: number): void {
     connection.log('warn', 'the topic was made anew: the table is read again', { topic, partition })
-    Object.assign(follower, newFollower())
+    Object.assign(follower, newFollower(), { startedOverAt })
     onReset(partition)
   }
 
@@ -110,7 +112,8 @@ export async function startTable(options: TableOptions): Promise<Table> {
       if (followers.get(partition) !== follower || follower.known !== known) return
       follower.known = { position, lastAt }
       if ((younger.get(keyOf(topic, partition)) ?? known.position) >= known.position) return
-      startOver(partition, follower)
+      // A fetch from the old position is nearly always under way: taken for this topic's, it would hide all that is before it.
+      startOver(partition, follower, performance.now())
       present.offsetManager?.resolveOffset({ topic, partition, offset: '-1' })
     }))
   }
@@ -137,9 +140,9 @@ export async function startTable(options: TableOptions): Promise<Table> {
   function onFetch(begunAt: number, batches: readonly FetchedBatch[]): void {
     for (const batch of batches) {
       const follower = followers.get(batch.partition)
-      if (!follower) continue
+      if (!follower || begunAt < follower.startedOverAt) continue
       const fetchedOffset = Number(batch.fetchedOffset)
-      if (fetchedOffset < follower.position) startOver(batch.partition, follower)
+      if (fetchedOffset < follower.position) startOver(batch.partition, follower, begunAt)
       follower.position = fetchedOffset
       begunAtByBatch.set(batch, begunAt)
       if (fetchedOffset >= Number(batch.highWatermark)) proved(follower, begunAt)
@@ -148,7 +151,8 @@ export async function startTable(options: TableOptions): Promise<Table> {
 
   async function eachBatch({ batch, resolveOffset }: EachBatchPayload): Promise<void> {
     const follower = followers.get(batch.partition)
-    if (!follower) return
+    const begunAt = begunAtByBatch.get(batch)
+    if (!follower || begunAt === undefined || begunAt < follower.startedOverAt) return
     for (const message of batch.messages) {
       const offset = Number(message.offset)
       if (offset < follower.position) continue
@@ -159,14 +163,13 @@ export async function startTable(options: TableOptions): Promise<Table> {
     const last = batch.messages.at(-1)
     if (last) resolveOffset(last.offset)
     follower.position = Number(batch.lastOffset()) + 1
-    const begunAt = begunAtByBatch.get(batch)
-    if (begunAt !== undefined && follower.position >= Number(batch.highWatermark)) proved(follower, begunAt)
+    if (follower.position >= Number(batch.highWatermark)) proved(follower, begunAt)
   }
 
   const owned = () => ({ generation: -1, owned: [] })
   const consumer = createKafka(connection).consumer({
     groupId,
-    partitionAssigners: [withMembershipHooks(stickyAssigner(owned), { beforeJoin, afterJoin, onFetch })],
+    partitionAssigners: [withMembershipHooks(stickyAssigner(owned), { beforeJoin, afterJoin, onFetch, log: connection.log })],
     sessionTimeout: 30_000,
     heartbeatInterval: 3_000,
     maxBytesPerPartition: 1024 * 1024,

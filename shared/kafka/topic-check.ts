@@ -15,6 +15,9 @@ export async function checkTopics(admin: Admin, catalogue: readonly TopicSpec[],
   return needed.flatMap((name) => problemsOf(specs.get(name), states.get(name)).map((problem) => ({ topic: name, problem: `topic ${name} ${problem}` })))
 }
 
+/** Of these more is as good: whoever keeps records for longer has a reason. */
+export const leastValueKeys: ReadonlySet<string> = new Set(['retention.ms', 'retention.bytes', 'delete.retention.ms', 'max.message.bytes'])
+
 const advice = 'run "posthouse topics provision --yes"'
 
 function problemsOf(spec: TopicSpec | undefined, state: TopicState | undefined): readonly string[] {
@@ -31,7 +34,7 @@ function problemsOf(spec: TopicSpec | undefined, state: TopicState | undefined):
   if (policy.size !== wantedPolicy.length || !wantedPolicy.every((part) => policy.has(part))) {
     problems.push(`has cleanup.policy=${[...policy].join(',')} and needs ${wantedPolicy.join(',')}: ${advice}`)
   }
-  for (const key of ['retention.ms', 'retention.bytes', 'delete.retention.ms', 'max.message.bytes']) {
+  for (const key of leastValueKeys) {
     if (spec.config[key] !== undefined && isLess(state.config[key], wanted(key))) {
       problems.push(`has ${key}=${state.config[key]} and needs at least ${wanted(key)}${wanted(key) === '-1' ? ' (no limit)' : ''}: ${advice}`)
     }
@@ -43,7 +46,7 @@ function problemsOf(spec: TopicSpec | undefined, state: TopicState | undefined):
 }
 
 /** -1 is no limit, so more than anything. */
-function isLess(has: string | undefined, wants: string): boolean {
+export function isLess(has: string | undefined, wants: string): boolean {
   const limit = (text: string | undefined): number => (text === '-1' ? Infinity : Number(text ?? Number.NaN))
   return !(limit(has) >= limit(wants))
 }

@@ -2,8 +2,8 @@ import { cutUtf8 } from '../domain/attempt-history.ts'
 import type { DeadLetter, Delivery } from '../domain/delivery.ts'
 import { encodeDeadLetter } from './dead-letter-codec.ts'
 
-/** Room for the value beside key and headers in a record of Kafka's default limit (max.message.bytes 1,048,588). */
-const defaultMaxBytes = 1_000_000
+/** Leaves room for key and headers in the 1,000,000 bytes that the producer takes: a record it refuses would be tried again for ever. */
+const defaultMaxBytes = 980_000
 const shortExcerptBytes = 128
 
 type Step = { readonly said: string; readonly shorten: (deadLetter: DeadLetter) => DeadLetter }

@@ -74,10 +74,13 @@ function toEvent(record: InputRecord, value: EventValue, options: DoorOptions): 
   if (tooLarge !== null) return tooLarge
   return {
     id, type, tenant, source: headerText(headers, 'ce_source') ?? topic, body,
-    origin: { topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp },
+    origin: { topic, partition: record.partition, offset: record.offset, timestamp: writable(record.timestamp) },
     sourceKey: record.key, sourceHeaders,
   }
 }
+
+/** Producers may stamp records with what they like, such as nanoseconds, which no record of ours could hold. */
+const writable = (timestamp: number): number => Math.min(timestamp, Number.MAX_SAFE_INTEGER)
 
 const ownHeaders: ReadonlySet<string> = new Set(['ce_id', 'ce_type', 'ce_source', 'event-id', 'event-type', 'event-tenant'])
 

@@ -66,6 +66,8 @@ export const createServiceServer = async (options: ServiceServerOptions): Promis
     server.once('error', (error: NodeJS.ErrnoException) => reject(explainListenError(error, host, port)))
     server.listen(port, host, resolve)
   })
+  // From now on a connection that could not be accepted, for lack of file descriptors: whoever asked asks again.
+  server.on('error', () => undefined)
 
   let closing: Promise<void> | null = null
   return {

@@ -73,8 +73,9 @@ function draft(present: Subscription, change: SubscriptionChange, rules: Rules, 
   const signatureScheme = change.signatureScheme ?? present.signatureScheme
   const secrets = secretsAfter(present.secrets, change, now, problems)
   for (const { secret, expiresAt } of secrets) {
-    const reason = expiresAt === null ? checkSecret(signatureScheme, secret) : null
-    if (reason !== null) problems.push(reason)
+    const reason = checkSecret(signatureScheme, secret)
+    // An older one still signs every request: one that cannot would make each of them fail until it has expired.
+    if (reason !== null) problems.push(expiresAt === null ? reason : `${reason}; it is an older one that is active still: wait until it has expired, or rotate without overlap`)
   }
   if (problems.length > 0) return { problems }
   return {

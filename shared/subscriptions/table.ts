@@ -13,7 +13,7 @@ export type Matched = {
 
 /** The `subscriptions` topic, followed. Every look-up is as of `freshAsOf()`. */
 export type SubscriptionTable = Pick<Table, 'isCaughtUp' | 'freshAsOf' | 'waitFresh' | 'ageMs' | 'lastHeartbeatAt' | 'close'> & {
-  /** `deleted`: a tombstone was read. undefined: no record of that id was. */
+  /** `deleted`: a tombstone was read. undefined: no record of that id was, or its last one is of a newer posthouse and may forbid what those before it allowed. */
   get(id: string): StoredSubscription | 'deleted' | undefined
   match(tenant: string | null, eventType: string): Matched
   list(): StoredSubscription[]
@@ -92,7 +92,7 @@ export async function openSubscriptionTable(options: {
 
   return {
     ...table,
-    get: (id) => byId.get(id),
+    get: (id) => (newer.has(id) ? undefined : byId.get(id)),
     match(tenant, eventType) {
       const routed: StoredSubscription[] = []
       let disabledCount = 0

@@ -65,6 +65,19 @@ test('events go out byte for byte, and tail shows them; what the router would re
   assert.equal((await readTopic(eventsTopic)).length, before)
 })
 
+test('where the brokers refuse some events, those that were sent are printed, with exit code 6', { skip }, async (t) => {
+  const { eventsTopic, expect } = await installationFor(t, 'cli-partial', { provisioned: true })
+  const topicType = 2
+  await withAdmin((admin) => admin.alterConfigs({
+    validateOnly: false, resources: [{ type: topicType, name: eventsTopic, configEntries: [{ name: 'max.message.bytes', value: '1000' }] }],
+  }))
+  const lines = ['{"id":"evt_1","type":"a"}', `{"id":"evt_2","type":"a","data":"${'x'.repeat(2000)}"}`, '{"id":"evt_3","type":"a"}']
+  const result = await expect(6, ['events', 'send', '-o', 'json'], { input: lines.join('\n') })
+  assert.deepEqual((result.json() as Sent[]).map(({ id }) => id), ['evt_1', 'evt_3'])
+  assert.match(result.error().message, /1 of 3 events were not sent/)
+  assert.equal((await readTopic(eventsTopic)).length, 2)
+})
+
 test('--wait prints how each delivery ended: 0 all well, 6 some not, 75 time is out, 3 nobody wants the event', { skip }, async (t) => {
   const installation = await installationFor(t, 'cli-wait', { provisioned: true })
   const { eventsTopic, names, env, expect, start } = installation

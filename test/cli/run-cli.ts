@@ -21,7 +21,8 @@ export type CliResult = {
 export type CliOptions = {
   /** All KAFKA_ and POSTHOUSE_ names it sees. */
   readonly env?: Readonly<Record<string, string>>
-  readonly input?: string
+  /** What standard input holds; null leaves it open. */
+  readonly input?: string | null
   readonly nodeArgs?: readonly string[]
 }
 
@@ -42,7 +43,7 @@ export function startCli(args: readonly string[], { env = {}, input, nodeArgs = 
   let stderr = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => { stdout += text })
   child.stderr.setEncoding('utf8').on('data', (text: string) => { stderr += text })
-  child.stdin.end(input ?? '')
+  if (input !== null) child.stdin.end(input ?? '')
   const ended = new Promise<CliResult>((resolve, reject) => {
     child.once('error', reject)
     child.once('close', (code) => resolve({

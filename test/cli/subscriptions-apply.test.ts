@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { kafkaForTests } from '../support/kafka.ts'
+import { kafkaForTests, withAdmin } from '../support/kafka.ts'
+import { until } from '../support/until.ts'
 import { installationFor } from './run-cli.ts'
 
 const { skip } = kafkaForTests()
@@ -31,4 +32,20 @@ test('apply shows the difference, makes it with --yes, finds nothing the second 
   assert.doesNotMatch(pruned.stdout, /whsec_/)
   const left = (await expect(0, ['subscriptions', 'list', '-o', 'json'])).json() as { id: string; eventTypes: string[] }[]
   assert.deepEqual(left.map(({ id, eventTypes }) => [id, eventTypes]), [[made[0]!.id, ['order.*', 'refund.*']]])
+})
+
+test('an apply that is cut off shows what it made, with the secrets that are shown nowhere else', { skip }, async (t) => {
+  const { names, start } = await installationFor(t, 'cli-apply-cut', { provisioned: true })
+  const wanted = Array.from({ length: 25 }, (_, index) => ({ url: `https://${index}.example/hook`, eventTypes: ['*'] }))
+  const { child, ended } = start(['subscriptions', 'apply', '-f', '-', '-o', 'json', '--yes'], { input: JSON.stringify(wanted) })
+  // Twenty are written at a time, and each write waits a second for its effect: this one is in the second lot.
+  await withAdmin((admin) => until(
+    async () => (await admin.fetchTopicOffsets(names.subscriptions)).some(({ high }) => Number(high) > 20), { deadlineMs: 60_000 },
+  ))
+  child.kill('SIGINT')
+  const result = await ended
+  assert.equal(result.code, 130, result.stderr)
+  const rows = result.json() as Row[]
+  assert.equal(rows.length, 20)
+  assert.ok(rows.every(({ result, id, secret }) => result === 'done' && id?.startsWith('sub_') && secret?.startsWith('whsec_')))
 })

@@ -84,6 +84,30 @@ test('Ctrl-C ends with 130 and SIGTERM with 143, without a word', async () => {
   }
 })
 
+test('Ctrl-C ends a command that waits for standard input', { timeout: 60_000 }, async (t) => {
+  const { child, ended } = startCli(['events', 'send', '-'], { input: null })
+  t.after(() => child.kill('SIGKILL'))
+  child.stdin!.on('error', () => undefined)
+  // More than a pipe holds: once it is written, the command is reading.
+  await new Promise((resolve) => child.stdin!.write(' '.repeat(1024 * 1024), resolve))
+  child.kill('SIGINT')
+  assert.equal((await ended).code, 130)
+})
+
+test('a wait that no timer can hold is refused instead of being over at once', async () => {
+  const [timeout, delay] = await Promise.all([
+    expectCli(2, ['events', 'send', '--type', 'a', '--data', '{}', '--wait', '--timeout', '30d']), expectCli(2, ['listen', '--delay', '30d']),
+  ])
+  for (const { stderr } of [timeout, delay]) assert.match(stderr, /at most 24d/)
+})
+
+test('a header that is not understood is not repeated, as it may be a token', async () => {
+  const create = ['subscriptions', 'create', '--url', 'https://x.example/', '--type', 'a']
+  const { stderr } = await expectCli(2, [...create, '--header', 'Authorization Bearer t0ken'])
+  assert.match(stderr, /--header is not a name and a value/)
+  assert.doesNotMatch(stderr, /t0ken/)
+})
+
 test('an old Node.js is told what to do', async () => {
   const pretend = 'data:text/javascript,Object.defineProperty(process.versions, "node", { value: "22.1.0" })'
   const { stderr, stdout } = await expectCli(78, ['--version'], { nodeArgs: ['--import', pretend] })

@@ -6,7 +6,7 @@ import { countToPark, parkDelayMs, shouldPark } from '../../shared/domain/parkin
 const windowBytes = 8000
 
 test('parked is what lies beyond an eighth of the window and would not be through in a second', () => {
-  const holding = { heldCount: 100, heldBytes: 2000, windowBytes, recentRatePerSecond: 10 }
+  const holding = { heldCount: 100, heldBytes: 2000, windowBytes, endpointCount: 1, recentRatePerSecond: 10 }
   assert.equal(countToPark(holding), 50)
   assert.equal(shouldPark({ ...holding, heldBytes: 1000 }), false, 'an eighth is allowed')
   assert.equal(shouldPark({ ...holding, recentRatePerSecond: 100 }), false, 'through in a second')
@@ -16,12 +16,21 @@ test('parked is what lies beyond an eighth of the window and would not be throug
   assert.equal(shouldPark({ ...holding, recentRatePerSecond: null }), false, 'not known is not slow')
 })
 
+test('of many endpoints, those that take minutes have half of the window among them, though none holds an eighth', () => {
+  const holding = { heldCount: 90, heldBytes: 900, windowBytes, endpointCount: 10, recentRatePerSecond: 0 }
+  assert.equal(countToPark(holding), 50)
+  assert.equal(countToPark({ ...holding, recentRatePerSecond: 1 }), 30, 'as many stay as are through in a minute')
+  assert.equal(countToPark({ ...holding, recentRatePerSecond: 1.5 }), 0)
+  assert.equal(countToPark({ ...holding, heldCount: 40, heldBytes: 400 }), 0, 'an even part of half of it')
+  assert.equal(countToPark({ ...holding, recentRatePerSecond: null }), 0)
+})
+
 test('after parking the endpoint is within its share, or through in a second, and no more than needed was parked', () => {
   const counts = fc.integer({ min: 1, max: 5000 })
   fc.assert(fc.property(counts, fc.integer({ min: 1, max: 2000 }), fc.integer({ min: 8, max: 1_000_000 }), fc.double({ min: 0, max: 3000, noNaN: true }),
     (heldCount, bytesEach, windowBytes, recentRatePerSecond) => {
       const isTooMuch = (count: number) => count * bytesEach > windowBytes / 8 && count > recentRatePerSecond
-      const holding = { heldCount, heldBytes: heldCount * bytesEach, windowBytes, recentRatePerSecond }
+      const holding = { heldCount, heldBytes: heldCount * bytesEach, windowBytes, endpointCount: 4, recentRatePerSecond }
       const parked = countToPark(holding)
       assert.equal(shouldPark(holding), isTooMuch(heldCount))
       assert.equal(isTooMuch(heldCount - parked), false)

@@ -10,7 +10,7 @@ const subscriptions = ['healthy', 'dead'].map((endpoint) => ({ endpoint, subscri
 const idOf = (eventId: string, endpoint: string): string => deliveryId({ tenant: null, source, eventId, subscriptionId: `sub_${endpoint}` })
 
 const arrivalOf = (eventId: string, endpoint: string, overrides: Partial<Arrival> = {}): Arrival => ({
-  endpoint, deliveryId: idOf(eventId, endpoint), eventId, attempt: 1, receivedAt: 1_010, isVerified: true, status: 200, sha256: `body of ${eventId}`, ...overrides,
+  endpoint, deliveryId: idOf(eventId, endpoint), eventId, attempt: 1, receivedAt: 1_005, answeredAt: 1_010, isVerified: true, status: 200, sha256: `body of ${eventId}`, ...overrides,
 })
 
 /** Two events, both delivered to healthy and dead at dead. */
@@ -52,7 +52,7 @@ test('sets are compared, not counts: a repeat and a stranger do not stand in for
   const ledger = createLedger({ source, subscriptions: subscriptions.slice(0, 1) })
   for (const id of ['evt_1', 'evt_2']) ledger.acknowledged({ id, acknowledgedAt: 1_000, sha256: `body of ${id}` })
   ledger.arrived(arrivalOf('evt_1', 'healthy'))
-  ledger.arrived(arrivalOf('evt_1', 'healthy', { receivedAt: 1_400 }))
+  ledger.arrived(arrivalOf('evt_1', 'healthy', { answeredAt: 1_400 }))
   ledger.arrived(arrivalOf('evt_9', 'healthy'))
   ledger.died(idOf('evt_8', 'healthy'))
   const { delivered, deadLettered, lost, repeated, attempts, p99Ms } = ledger.account(true)
@@ -91,7 +91,7 @@ test('nothing expected is nothing shown', () => {
 
 test('a delivery may arrive before its event is known to be acknowledged, and an event be named twice', () => {
   const ledger = createLedger({ source, subscriptions: subscriptions.slice(0, 1) })
-  ledger.arrived(arrivalOf('evt_1', 'healthy', { receivedAt: 999 }))
+  ledger.arrived(arrivalOf('evt_1', 'healthy', { answeredAt: 999 }))
   for (const acknowledgedAt of [1_000, 1_001]) ledger.acknowledged({ id: 'evt_1', acknowledgedAt, sha256: 'body of evt_1' })
   const account = ledger.account(true)
   assert.deepEqual([account.events, account.expected, account.delivered, account.p50Ms], [1, 1, 1, 0])

@@ -114,7 +114,7 @@ test('the receiver\'s log is read as it grows, and half a line only when it is w
   const log = await openReceivedLog(file, ({ deliveryId }) => seen.push(deliveryId))
   t.after(log.close)
   const line = (deliveryId: string): string =>
-    toLine({ endpoint: 'healthy', deliveryId, eventId: 'evt_ü', attempt: 1, receivedAt: 1, isVerified: true, status: 200, sha256: '' } satisfies Arrival)
+    toLine({ endpoint: 'healthy', deliveryId, eventId: 'evt_ü', attempt: 1, receivedAt: 1, answeredAt: 2, isVerified: true, status: 200, sha256: '' } satisfies Arrival)
   assert.equal(await log.read(), 0)
   const bytes = Buffer.from(line('del_2'))
   const half = bytes.indexOf(0xbc)

@@ -49,12 +49,12 @@ test('each endpoint answers in its own way, and every request is logged', async 
   assert.ok(tookMs >= 1_900, String(tookMs))
   const lines = await waitForLines(8)
   const dead = lines.find(({ endpoint }) => endpoint === 'dead')!
-  assert.deepEqual({ ...dead, receivedAt: 0, sha256: '' }, {
-    endpoint: 'dead', deliveryId: 'del_d', eventId: 'evt_1', attempt: 3, receivedAt: 0, isVerified: true, status: 500, sha256: '',
+  assert.deepEqual({ ...dead, receivedAt: 0, answeredAt: 0, sha256: '' }, {
+    endpoint: 'dead', deliveryId: 'del_d', eventId: 'evt_1', attempt: 3, receivedAt: 0, answeredAt: 0, isVerified: true, status: 500, sha256: '',
   })
   assert.equal(dead.sha256.length, 64)
   const slowLine = lines.find(({ endpoint }) => endpoint === 'slow')!
-  assert.ok(slowLine.receivedAt <= dead.receivedAt, 'the time is that of the arrival, not of the answer')
+  assert.ok(slowLine.receivedAt <= dead.receivedAt && slowLine.answeredAt - slowLine.receivedAt >= 1_900, 'both times: of the arrival and of the answer')
 })
 
 test('Stripe\'s package decides whether a signature is right', async (t) => {

@@ -34,6 +34,13 @@ suite('certificates', { skip: !canMakeCertificates && 'no openssl on this machin
     assert.equal(shortOutcome(await clientFor(t).post(request(receiver.url))), 'tls_certificate/before_send')
   })
 
+  test('no environment variable switches verification off', async (t) => {
+    process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
+    t.after(() => { delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'] })
+    const receiver = await receiverFor(t, { tls: certificates.selfSigned })
+    assert.equal(shortOutcome(await clientFor(t).post(request(receiver.url))), 'tls_certificate/before_send')
+  })
+
   test('a literal address is checked against the certificate as well', async (t) => {
     const receiver = await receiverFor(t, { tls: certificates.valid })
     const http = clientFor(t, { ca: certificates.authority })

@@ -62,6 +62,25 @@ test('apply makes the cluster as the catalogue says, twice without harm, and a c
   })
 })
 
+test('a longer retention and a larger limit that somebody has set are no drift, and are kept where something else is mended', { skip }, async (t) => {
+  const prefix = testTopicPrefix('longer')
+  deleteTopicsAfter(t, prefix)
+  const catalogue = topicCatalogue({ prefix, ...small })
+  const { attempts, dlq } = topicNames(prefix)
+  await withAdmin(async (admin) => {
+    await applyTopics(admin, await planTopics(admin, catalogue))
+    const configOf = (name: string) => catalogue.find((spec) => spec.name === name)!.config
+    await setConfig(admin, attempts, { ...configOf(attempts), 'retention.ms': String(90 * dayMs), 'max.message.bytes': '5000000', 'message.timestamp.type': 'CreateTime' })
+    await setConfig(admin, dlq, { ...configOf(dlq), 'retention.ms': '-1' })
+    const plan = await planTopics(admin, catalogue)
+    assert.deepEqual(plan.map((difference) => (difference.kind === 'config' ? `${difference.name} ${difference.key}` : difference.kind)), [`${attempts} message.timestamp.type`])
+    await applyTopics(admin, plan)
+    const { ownConfig } = (await readTopicStates(admin, [attempts])).get(attempts)!
+    assert.equal(ownConfig['retention.ms'], String(90 * dayMs))
+    assert.equal(ownConfig['max.message.bytes'], '5000000')
+  })
+})
+
 test('topics grow where they may; more partitions than wished, and fewer of a topic that never grows, are no drift', { skip }, async (t) => {
   const prefix = testTopicPrefix('grow')
   deleteTopicsAfter(t, prefix)

@@ -30,6 +30,13 @@ test('a long that a number cannot hold is refused, never rounded', () => {
   assert.equal(readLongExactly(hex('ffffffffffffffffff01'), 0, 10), -(2n ** 63n))
 })
 
+test('a long that does not end is refused without being gathered', () => {
+  let looks = 0
+  const endless = new Proxy(Buffer.alloc(0), { get: () => { looks += 1; return 0xff } })
+  assert.throws(() => readLongExactly(endless, 0, 100_000), /more than 64 bits/)
+  assert.ok(looks < 100, `${looks} bytes were looked at`)
+})
+
 test('a long is exact in every spelling of its type', () => {
   for (const schema of ['long', { type: 'long' }, { type: 'long', logicalType: 'timestamp-millis' }, ['null', 'long'], { type: 'array', items: { type: 'long' } }] as avsc.Schema[]) {
     const type = compileSchema(schema)

@@ -3,10 +3,12 @@ import { test } from 'node:test'
 import { historyBounds, withAttempt } from '../../shared/domain/attempt-history.ts'
 import type { Delivery, PastAttempt } from '../../shared/domain/delivery.ts'
 import { maxBodyAndHeadersBytes, maxBodyBytes } from '../../shared/domain/event.ts'
+import { sizeOfRecord } from '../../shared/kafka/produced-record.ts'
 import { decodeDeadLetter, encodeDeadLetter } from '../../shared/records/dead-letter-codec.ts'
 import { fitDeadLetter } from '../../shared/records/dead-letter-fit.ts'
 import { encodeDelivery } from '../../shared/records/delivery-codec.ts'
 import { readEvent } from '../../shared/records/event-door.ts'
+import { deadLetterHeaders } from '../../shared/records/record-headers.ts'
 import { sampleDeadLetter, sampleDelivery } from './arbitraries.ts'
 
 const past = sampleDelivery.attempts[0]!
@@ -46,7 +48,7 @@ test('excerpts go first, then the history, the subscription, and only then what 
   const wide = { ...sampleDeadLetter.subscription!, eventTypes: ['t'.repeat(400_000)] }
   const cases = [
     { deadLetter: withDelivery({ body, attempts: history(8, 64 * 1024) }), said: 'excerpts cut' },
-    { deadLetter: withDelivery({ body, attempts: history(8, 64 * 1024), sourceHeaders: headers(474_500) }), said: 'excerpts cut, no excerpts' },
+    { deadLetter: withDelivery({ body, attempts: history(8, 64 * 1024), sourceHeaders: headers(454_500) }), said: 'excerpts cut, no excerpts' },
     { deadLetter: withDelivery({ body, attempts: history(5000, 64), sourceHeaders: headers(400_000) }), said: 'excerpts cut, no excerpts, last attempt only' },
     { deadLetter: { ...withDelivery({ body, sourceHeaders: headers(100_000) }), subscription: wide }, said: 'excerpts cut, no excerpts, last attempt only, no subscription' },
     { deadLetter: withDelivery({ body, sourceHeaders: headers(600_000) }), said: 'excerpts cut, no excerpts, last attempt only, no subscription, no source headers' },
@@ -65,6 +67,17 @@ test('excerpts go first, then the history, the subscription, and only then what 
     assert.equal(read.shortened, said)
     assert.equal(read.delivery.id, sampleDelivery.id)
     assert.ok(read.delivery.attempts.length >= 1, 'the last attempt stays')
+  }
+})
+
+test('what fits by itself also fits with its key and headers into what the producer takes', () => {
+  const ids = { eventId: '中'.repeat(1024), tenant: '中'.repeat(256), eventType: 't'.repeat(256), origin: { ...sampleDelivery.origin, topic: 't'.repeat(249) } }
+  const description = (length: number) => ({ ...sampleDeadLetter.subscription!, description: 'd'.repeat(length) })
+  const bare = encodeDeadLetter({ ...withDelivery({ ...ids, body: Buffer.alloc(maxBodyBytes, 'x') }), subscription: description(0) }).length
+  for (const size of [979_900, 980_100, 999_900]) {
+    const fitted = fitDeadLetter({ ...withDelivery({ ...ids, body: Buffer.alloc(maxBodyBytes, 'x') }), subscription: description(size - bare) })
+    const record = { topic: 'dlq', key: `${fitted.delivery.id}.${fitted.delivery.replay}`, value: encodeDeadLetter(fitted), headers: deadLetterHeaders(fitted) }
+    assert.ok(sizeOfRecord(record) <= 1_000_000, `${sizeOfRecord(record)} bytes`)
   }
 })
 

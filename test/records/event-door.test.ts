@@ -53,6 +53,12 @@ test('an event carries where it was read, its key and its headers', () => {
   assert.deepEqual(accepted(readEvent(record, { ...options, keepHeaders: false })).sourceHeaders, [])
 })
 
+test('a timestamp that no record of ours could hold is no reason to refuse an event', () => {
+  const nanoseconds = Number('1700000000000000000')
+  const { origin } = accepted(readEvent(recordOf('{"id":"e","type":"t"}', {}, { timestamp: nanoseconds }), options))
+  assert.equal(origin.timestamp, Number.MAX_SAFE_INTEGER)
+})
+
 test('an id or tenant that is a number keeps its digits as written', () => {
   const cases: [string, string][] = [
     ['{"id":8202522731445525542,"type":"t"}', '8202522731445525542'], ['{"id":8202522731445525541,"type":"t"}', '8202522731445525541'],

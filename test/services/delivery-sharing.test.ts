@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { test } from 'node:test'
 import { createAttemptHistory } from '../../shared/domain/health.ts'
-import { openDeliveryLab } from './delivery-lab.ts'
+import { openDeliveryLab, policyOf } from './delivery-lab.ts'
 import { kafkaForTests } from '../support/kafka.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
@@ -82,6 +82,23 @@ test('an endpoint that fills the window has its youngest parked, and the others 
   await healthy.waitForRequests(50)
   const waiting = (await lab.waiting()).filter((record) => String(record.key) === slow.endpointKey)
   assert.ok(waiting.some((record) => record.header('posthouse-parked') === '1'), 'the times parked travel with the record')
+})
+
+test('many endpoints that hang do not fill the window either, each within its share', { skip }, async (t) => {
+  const lab = await openDeliveryLab(t, { partitions: 1 })
+  const hanging = await startReceiver(t, () => 'hang')
+  const healthy = await startReceiver(t)
+  const slow = await Promise.all(Array.from({ length: 10 }, (_, index) => lab.subscribe(`${hanging.url}/${index}`)))
+  const quick = await lab.subscribe(healthy.url)
+  const { metric } = await lab.start({
+    windowBytes: 1024 * 1024, endpointCapStart: 1, parkDelaysMs: [60_000], policyDefaults: { ...policyOf([1000]), timeoutMs: 30_000 },
+  })
+  const body = Buffer.alloc(4_000, 'x')
+  for (let round = 0; round < 24; round += 1) await Promise.all(slow.map((one) => lab.deliver(one, { body })))
+  await Promise.all(Array.from({ length: 50 }, () => lab.deliver(quick)))
+  await healthy.waitForRequests(50)
+  assert.ok(await metric('posthouse_deliveries_parked_total', { reason: 'overflow' }) > 50)
+  assert.equal(hanging.requests.length, 10)
 })
 
 test('the next owner of an endpoint knows its attempts and its band', { skip }, async (t) => {

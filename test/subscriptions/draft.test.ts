@@ -85,4 +85,10 @@ test('rotation: what cannot be is refused', () => {
 test('a scheme that the present secret does not suit is refused', () => {
   const present = created({ secret: 'a-plain-text-secret-of-30-characters' })
   assert.match(problemsOf(draftChange(present, { signatureScheme: 'standard' }, rules, now)).join(), /must begin with whsec_/)
+  // Also an older one: every request would have to be signed with it until it has expired.
+  const rotation = { overlapMs: hour }
+  assert.match(problemsOf(draftChange(present, { signatureScheme: 'standard', rotation }, rules, now)).join(), /must begin with whsec_.*older one/)
+  const rotated = changed({ rotation }, now, present)
+  assert.match(problemsOf(draftChange(rotated, { signatureScheme: 'standard' }, rules, now + 1)).join(), /older one/)
+  assert.equal(changed({ signatureScheme: 'standard' }, now + hour + 1, rotated).secrets.length, 1, 'an expired one stands in nobody\'s way')
 })

@@ -64,6 +64,8 @@ test('records that cannot be read change nothing; those of a newer posthouse are
   assert.equal(table.newerCount(), 1)
   assert.equal(table.ignoredCount(), 2)
   assert.deepEqual(table.match(null, 'a').routed.map(({ id }) => id).sort(), [known.id, other.id].sort())
+  assert.equal(table.get(known.id), undefined, 'the record may forbid what the one before it allowed')
+  assert.notEqual(table.get(other.id), undefined)
   assert.deepEqual(await writer.update(known.id, { state: 'paused' }), { kind: 'newer', id: known.id })
   await produceTo(topic, [{ key: known.id, value: encodeSubscription(known) }])
   await table.waitFresh(performance.now())
