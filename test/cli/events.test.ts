@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import kafkajs from 'kafkajs'
 import type { Attempt } from '../../shared/domain/delivery.ts'
 import { deliveryId } from '../../shared/domain/ids.ts'
 import { encodeAttempt } from '../../shared/records/attempt-codec.ts'
@@ -67,9 +68,8 @@ test('events go out byte for byte, and tail shows them; what the router would re
 
 test('where the brokers refuse some events, those that were sent are printed, with exit code 6', { skip }, async (t) => {
   const { eventsTopic, expect } = await installationFor(t, 'cli-partial', { provisioned: true })
-  const topicType = 2
   await withAdmin((admin) => admin.alterConfigs({
-    validateOnly: false, resources: [{ type: topicType, name: eventsTopic, configEntries: [{ name: 'max.message.bytes', value: '1000' }] }],
+    validateOnly: false, resources: [{ type: kafkajs.ConfigResourceTypes.TOPIC, name: eventsTopic, configEntries: [{ name: 'max.message.bytes', value: '1000' }] }],
   }))
   const lines = ['{"id":"evt_1","type":"a"}', `{"id":"evt_2","type":"a","data":"${'x'.repeat(2000)}"}`, '{"id":"evt_3","type":"a"}']
   const result = await expect(6, ['events', 'send', '-o', 'json'], { input: lines.join('\n') })

@@ -128,5 +128,5 @@ test('a delivery written by a newer posthouse is kept, and said', { skip }, asyn
   await receiver.waitForRequests(1)
   assert.match(delivery.problems().join(), /newer posthouse/)
   assert.equal(await metric('posthouse_deliveries_rejected_total'), 0)
-  assert.equal(delivery.consumer.partitions()[0]?.unfinishedCount, 1)
+  await until(() => delivery.consumer.partitions()[0]?.unfinishedCount === 1)
 })
