@@ -5,7 +5,7 @@ import { healthBands } from '../../shared/domain/health.ts'
 import { nextHop, tierTopicSuffix } from '../../shared/domain/hops.ts'
 import type { Outcome } from '../../shared/domain/outcome.ts'
 import { exportGauges } from '../../shared/kafka-service/series.ts'
-import { attemptSecondsBuckets, waitingSecondsBuckets } from '../../shared/metrics/buckets.ts'
+import { attemptSecondsBuckets, latenessSecondsBuckets, waitingSecondsBuckets } from '../../shared/metrics/buckets.ts'
 import type { Metrics } from '../../shared/metrics/registry.ts'
 import type { Endpoints } from './endpoints.ts'
 import type { Verdict } from './judge.ts'
@@ -15,6 +15,8 @@ export type ParkReason = (typeof parkReasons)[number]
 
 /** What the worker reports. */
 export type DeliveryMetrics = {
+  /** An attempt begins; `waitedMs` since its delivery could be read, in broker time. */
+  began(waitedMs: number): void
   attempted(outcome: Outcome, failureClass: 'delivered' | FailureClass, durationMs: number): void
   /** What an attempt led to is acknowledged; `ageMs` since the delivery was routed. */
   concluded(decision: Exclude<Decision, { kind: 'local' }>, ageMs: number): void
@@ -37,6 +39,10 @@ export function createDeliveryMetrics(metrics: Metrics, tiersMs: readonly number
     labels: { class: attemptClasses, status_class: statusClasses },
   })
   const attemptSeconds = metrics.histogram({ name: 'posthouse_attempt_duration_seconds', help: 'Time of an HTTP attempt.', buckets: attemptSecondsBuckets })
+  const startSeconds = metrics.histogram({
+    name: 'posthouse_attempt_start_delay_seconds', help: 'From the append of a delivery to the deliveries topic to the start of its attempt, in broker time.',
+    buckets: latenessSecondsBuckets,
+  })
   const deliverySeconds = metrics.histogram({
     name: 'posthouse_delivery_duration_seconds', help: 'From routing to the acknowledged success, waits and retries included.',
     buckets: waitingSecondsBuckets(tiersMs, expiryMs),
@@ -53,6 +59,7 @@ export function createDeliveryMetrics(metrics: Metrics, tiersMs: readonly number
   const faults = metrics.counter({ name: 'posthouse_faults_total', help: 'Faults of our own; the record stays unfinished.' })
 
   return {
+    began: (waitedMs) => startSeconds.observe(Math.max(0, waitedMs) / 1000),
     attempted(outcome, failureClass, durationMs) {
       attempts.inc({ class: failureClass, status_class: statusClassOf(outcome) })
       attemptSeconds.observe(durationMs / 1000)

@@ -182,6 +182,7 @@ export function createWorker(options: WorkerOptions): Worker {
   async function attempt(job: Job, subscription: StoredSubscription, endpoint: Endpoint, request: number): Promise<void> {
     const policy = requests.policyOf(subscription)
     const startedAt = Math.round(now())
+    metrics.began(brokerTime.nowForWait() - job.lease.record.timestamp)
     const { outcome, durationMs } = await requests.post(job.delivery, subscription, policy)
     inFlight -= 1
     const failureClass = classify(outcome, policy.statusClasses)
