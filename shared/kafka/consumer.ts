@@ -89,6 +89,7 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
   let joins = 0
   let heartbeatAt: number | null = null
   const room = createRoom()
+  let closing: Promise<void> | null = null
 
   const isFull = (window: PartitionWindow): boolean =>
     unfinishedBytes >= windowBytes || window.unfinishedBytes >= (options.partitionWindowBytes ?? Infinity)
@@ -194,7 +195,7 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
     for (const window of windows.values()) {
       window.isPaused = false
       const { topic, partition, position } = window
-      if (position !== null && position > 0) joined.offsetManager?.resolveOffset({ topic, partition, offset: String(position - 1) })
+      if (position !== null) joined.offsetManager?.resolveOffset({ topic, partition, offset: String(position - 1) })
       // A batch that was still in hand may have moved it on for the window that was dropped.
       else joined.offsetManager?.resetOffset({ topic, partition })
     }
@@ -202,6 +203,7 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
     joined.resume(joined.paused())
     await heartbeating(joined, handlers.afterJoin?.({ gained, lost: lost.map(({ topic, partition }) => ({ topic, partition })), counts: countsIn(joined) }))
     committer?.stop()
+    if (closing) return
     committer = createCommitter({
       group: joined, windows: () => windows.values(), log: connection.log, intervalMs: options.commitIntervalMs ?? 100,
     })
@@ -280,7 +282,6 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
     eachBatch,
   })
 
-  let closing: Promise<void> | null = null
   const stopTaking = (): void => { isTaking = false }
   return {
     isJoined: () => isJoined,

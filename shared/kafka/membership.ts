@@ -47,6 +47,7 @@ export type ClusterInternals = {
   findGroupCoordinator(request: { groupId: string }): Promise<Coordinator>
   addMultipleTargetTopics(topics: readonly string[]): Promise<void>
   refreshMetadata(): Promise<void>
+  readonly brokerPool: { readonly brokers: Readonly<Record<string, { disconnect(): Promise<void> }>> }
   findTopicPartitionMetadata(topic: string): readonly { readonly partitionId: number }[]
   fetchTopicsOffset(topics: readonly {
     topic: string
@@ -90,7 +91,7 @@ export function withMembershipHooks(assigner: PartitionAssigner, hooks: Membersh
 
 type GroupPrototype = {
   joinAndSync(this: GroupInternals): Promise<void>
-  fetch(this: GroupInternals, nodeId: number): Promise<readonly FetchedBatch[]>
+  fetch(this: GroupInternals, nodeId: string): Promise<readonly FetchedBatch[]>
   heartbeat(this: GroupInternals, options: { interval: number }): Promise<void>
 }
 
@@ -142,7 +143,10 @@ function installOnce(): void {
     await joins.get(this)?.catch(() => undefined)
     const joinsBefore = joinsBegunOf(this)
     const begunAt = performance.now()
-    const batches = await fetch.call(this, nodeId)
+    const batches = await fetch.call(this, nodeId).catch(async (error: unknown) => {
+      await giveUpIfSilent(this, nodeId, error, hooks)
+      throw error
+    })
     if (joinsBegunOf(this) !== joinsBefore) return []
     await hooks.onFetch(begunAt, batches)
     return batches
@@ -172,6 +176,17 @@ async function refreshMetadata(group: GroupInternals, { log }: MembershipHooks):
   } catch (error) {
     log('debug', 'metadata could not be read', { groupId: group.groupId, error: String(error) })
   }
+}
+
+/**
+ * A broker that lets a whole time limit pass may have gone without closing its connections. kafkajs would ask it again and again, for
+ * minutes, until its metadata is old: let go of it, and look who leads its partitions now.
+ */
+async function giveUpIfSilent(group: GroupInternals, nodeId: string, error: unknown, hooks: MembershipHooks): Promise<void> {
+  if ((error as { name?: string } | null)?.name !== 'KafkaJSRequestTimeoutError') return
+  hooks.log('warn', 'a broker does not answer: its connections are given up', { groupId: group.groupId, nodeId })
+  await group.cluster.brokerPool.brokers[nodeId]?.disconnect()
+  await refreshMetadata(group, hooks)
 }
 
 /**

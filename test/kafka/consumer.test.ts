@@ -160,7 +160,17 @@ test('a first start reads from the end, partitions added later from their beginn
 test('a topic made anew under a running consumer is read from its first record', { skip }, async (t) => {
   const topic = await createTestTopic(t, 'consumer', { partitions: 1 })
   await produce(topic, numbered(0, 20))
-  const { consumer, leases, lost, values } = await collect(t, [topic], { groupId: groupName() })
+  const gained: number[][] = []
+  const leases: Lease[] = []
+  const { consumer, lost } = await collect(t, [topic], {
+    groupId: groupName(),
+    handlers: {
+      onRecord: (lease) => { leases.push(lease) },
+      onFailed: (error) => { throw error },
+      afterJoin: async (change) => { gained.push(change.gained.map(({ partition }) => partition)) },
+    },
+  })
+  const values = (): string[] => leases.map(({ record }) => String(record.value))
   await until(() => leases.length === 20)
   const admin = await createAdmin(testConnection())
   t.after(() => admin.close())
@@ -171,6 +181,7 @@ test('a topic made anew under a running consumer is read from its first record',
   await until(() => values().includes('anew'), { deadlineMs: 40_000 })
   assert.ok(lost.includes(0), 'the leases of the old topic are abandoned')
   assert.equal(leases[0]?.isHeld, false)
+  assert.deepEqual(gained.filter((partitions) => partitions.length > 0), [[0], [0]], 'what is lost so is gained again')
   for (const lease of leases) lease.done()
   await until(() => consumer.unfinishedBytes() === 0)
 })
