@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
+import net from 'node:net'
 import { test } from 'node:test'
-import kafkajs, { type LogEntry, type logLevel } from 'kafkajs'
-import { createAdmin, isKafkaTrouble, isRetriableKafkaError, kafkaErrorType, levelOf } from '../../shared/kafka/client.ts'
+import kafkajs, { type ISocketFactory, type LogEntry, type logLevel } from 'kafkajs'
+import { createAdmin, createKafka, isKafkaTrouble, isRetriableKafkaError, kafkaErrorType, levelOf } from '../../shared/kafka/client.ts'
 import { closedPort } from '../support/receivers.ts'
-import { kafkaForTests, testConnection, testTopic } from '../support/kafka.ts'
+import { createTestTopic, kafkaForTests, testConnection, testTopic } from '../support/kafka.ts'
 
 /** kafkajs's types know less of its constructors than they take. */
 type ErrorClass = new (what: string | Error, options?: object) => Error
@@ -56,4 +57,26 @@ test('an admin client closes twice without harm', { skip }, async () => {
   const admin = await createAdmin(testConnection())
   assert.equal((await admin.listTopics()).includes(testTopic('none')), false)
   await Promise.all([admin.close(), admin.close()])
+})
+
+test('a consumer never makes a topic, whatever the brokers allow', { skip }, async (t) => {
+  const metadataApi = 3
+  const flags: number[] = []
+  const socketFactory: ISocketFactory = ({ host, port, onConnect }) => {
+    const socket = net.connect({ host, port }, onConnect)
+    const write = socket.write.bind(socket)
+    // One request a write: size, api key, version, ...; in a metadata request the flag is the last byte.
+    socket.write = ((request: Buffer, encoding: BufferEncoding) => {
+      if (request.readInt16BE(4) === metadataApi) flags.push(request.readUInt8(request.length - 1))
+      return write(request, encoding)
+    }) as typeof socket.write
+    return socket
+  }
+  const consumer = createKafka(testConnection({ socketFactory })).consumer({ groupId: testTopic('no-topic') })
+  t.after(() => consumer.disconnect())
+  await consumer.connect()
+  const topic = await createTestTopic(t, 'no-topic')
+  await consumer.subscribe({ topic })
+  assert.ok(flags.length > 0)
+  assert.deepEqual(flags.filter((flag) => flag !== 0), [])
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
+import { createKafka } from '../../shared/kafka/client.ts'
 import { startTable } from '../../shared/kafka/table.ts'
 import { createTestTopic, kafkaForTests, produceTo, testConnection, testTopic, withAdmin } from '../support/kafka.ts'
 import { until } from '../support/until.ts'
@@ -65,6 +66,33 @@ test('a topic made anew empties the table and fills it again', { skip }, async (
   await produceTo(topic, [{ key: 'both', value: '2' }])
   await until(() => text()['both'] === '2')
   assert.deepEqual(text(), { both: '2' })
+})
+
+test('a topic made anew that is being written to when it is noticed is read whole', { skip }, async (t) => {
+  const config = { 'cleanup.policy': 'compact' }
+  const topic = await createTestTopic(t, 'table', { partitions: 1, config })
+  await produceTo(topic, Array.from({ length: 10 }, (_, index) => ({ key: `old${index}`, value: '1' })))
+  const { table, text } = await follow(t, topic)
+  await table.waitFresh(performance.now())
+  await withAdmin(async (admin) => {
+    await admin.deleteTopics({ topics: [topic] })
+    await until(async () => !(await admin.listTopics()).includes(topic))
+    await admin.createTopics({ topics: [{ topic, numPartitions: 1, configEntries: [{ name: 'message.timestamp.type', value: 'LogAppendTime' }] }], waitForLeaders: true })
+  })
+  const producer = createKafka(testConnection()).producer({ allowAutoTopicCreation: false })
+  await producer.connect()
+  t.after(() => producer.disconnect())
+  let written = 0
+  const write = () => producer.send({ topic, messages: [{ key: `new${written++}`, value: '2' }] })
+  // Before the next look, more than the old topic had: offsets tell nothing.
+  for (let index = 0; index < 20; index += 1) await write()
+  await until(async () => {
+    await write()
+    return !('old0' in text())
+  }, { deadlineMs: 40_000, intervalMs: 1, message: 'the topic made anew to be noticed' })
+  for (let index = 0; index < 20; index += 1) await write()
+  await table.waitFresh(performance.now())
+  assert.deepEqual(Object.keys(text()).sort(), Array.from({ length: written }, (_, index) => `new${index}`).sort())
 })
 
 test('a topic made anew with as many records as the old one had is told from it', { skip }, async (t) => {
