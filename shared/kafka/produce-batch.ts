@@ -1,5 +1,5 @@
 import { partitionOf } from './partitioner.ts'
-import type { TopicView } from './produce-gateway.ts'
+import type { TopicView } from './topic-views.ts'
 import type { ProducedRecord } from './produced-record.ts'
 
 export type Acknowledgement = {
