@@ -13,11 +13,19 @@ export type PolicyOptions = {
   readonly adaptive?: boolean
   readonly jitter?: JitterKind
   readonly timeout?: number
-  readonly classify?: SubscriptionPolicy['statusClasses']
+  /** false: none. */
+  readonly classify?: SubscriptionPolicy['statusClasses'] | false
   readonly defaultPolicy?: boolean
 }
 
+/** What a command that writes a subscription takes. */
 export function addPolicyOptions(command: Command): Command {
+  return addPolicyFields(command)
+    .option('--no-classify', 'every status means what the published table says')
+    .option('--default-policy', 'forget what was set before, and use the installation\'s policy')
+}
+
+export function addPolicyFields(command: Command): Command {
   return command
     .addOption(new Option('--strategy <strategy>', 'how waits between attempts are chosen').choices(['standard', 'exponential']))
     .option(
@@ -31,24 +39,24 @@ export function addPolicyOptions(command: Command): Command {
     .option('--no-adaptive', 'do not')
     .addOption(new Option('--jitter <kind>', 'how waits are spread').choices([...jitterKinds]))
     .option('--timeout <duration>', 'one deadline over each attempt', durationMs)
-    .option('--classify <status=class>', 'what a status means here: retriable, ambiguous or permanent; may be repeated', statusClass)
-    .option('--default-policy', 'forget what was set before, and use the installation\'s policy')
+    .option('--classify <status=class>', 'what a status means here: retriable, ambiguous or permanent; may be repeated; in place of the present ones', statusClass)
 }
 
-function statusClass(text: string, earlier: SubscriptionPolicy['statusClasses'] | undefined): SubscriptionPolicy['statusClasses'] {
+function statusClass(text: string, earlier: SubscriptionPolicy['statusClasses'] | boolean | undefined): SubscriptionPolicy['statusClasses'] {
   const [status = '', name = ''] = text.split('=', 2)
   const failureClass = failureClasses.find((one) => one === name)
   if (!/^\d{3}$/.test(status) || failureClass === undefined) {
     throw new InvalidArgumentError('Give a status and a class, such as 404=permanent.')
   }
-  return [...(earlier ?? []), { status: Number(status), failureClass }]
+  return [...(Array.isArray(earlier) ? earlier as SubscriptionPolicy['statusClasses'] : []), { status: Number(status), failureClass }]
 }
 
 /** The policy that `present` becomes; undefined when the options say nothing about it. */
 export function policyFrom(options: PolicyOptions, present: SubscriptionPolicy): SubscriptionPolicy | undefined {
   const { strategy, schedule, base, max, maxAttempts, adaptive, jitter, timeout, classify, defaultPolicy = false } = options
   const given = withoutUndefined({
-    strategy, scheduleMs: schedule, baseMs: base, maxMs: max, maxAttempts, adaptive, jitter, timeoutMs: timeout, statusClasses: classify,
+    strategy, scheduleMs: schedule, baseMs: base, maxMs: max, maxAttempts, adaptive, jitter, timeoutMs: timeout,
+    statusClasses: classify === false ? [] : classify,
   })
   if (!defaultPolicy && Object.keys(given).length === 0) return undefined
   return { ...(defaultPolicy ? noPolicy : present), ...given }

@@ -1,6 +1,9 @@
+import type { Config } from '../shared/config/config.ts'
 import { formatDuration } from '../shared/domain/duration.ts'
-import { describePolicy, nominalMs, resolvePolicy, worstCaseMs, type Policy } from '../shared/domain/policy.ts'
+import { policyNotes } from '../shared/domain/policy-check.ts'
+import { describePolicy, resolvePolicy, type Policy } from '../shared/domain/policy.ts'
 import type { StoredSubscription } from '../shared/domain/subscription.ts'
+import { nominalMs, worstCaseMs } from '../shared/domain/timetable.ts'
 import type { Output } from './output.ts'
 
 /** A subscription as it is shown: no secret, no value of a custom header, and of the URL the host only, as it may carry a token. */
@@ -56,14 +59,13 @@ export function printChanged(output: Output, subscription: StoredSubscription): 
 
 /** One subscription in full. `extra` is what only this command may show: a new secret, the whole URL. */
 export function printSubscription(
-  output: Output, subscription: StoredSubscription, defaults: Policy, extra: Readonly<Record<string, string>> = {},
+  output: Output, subscription: StoredSubscription, config: Pick<Config, 'policy' | 'deliveryExpiryMs'>, extra: Readonly<Record<string, string>> = {},
 ): void {
   const view = viewOf(subscription)
-  const policy = resolvePolicy(subscription.policy, defaults)
-  const [inAll, atWorst] = [nominalMs(policy), worstCaseMs(policy)].map((ms) => formatDuration(roundUp(ms)))
-  const retries = `${describePolicy(policy)}; ${inAll} in all, at worst ${atWorst}`
+  const policy = resolvePolicy(subscription.policy, config.policy)
+  const notes = policyNotes(subscription.policy, config.policy, config.deliveryExpiryMs)
   const secrets = view.secrets.map(({ createdAt, expiresAt }) => `of ${createdAt}${expiresAt === null ? '' : `, until ${expiresAt}`}`)
-  output.record({ ...view, ...extra, nominalMs: nominalMs(policy), worstCaseMs: worstCaseMs(policy) }, [
+  output.record({ ...view, ...extra, nominalMs: nominalMs(policy), worstCaseMs: worstCaseMs(policy), policyNotes: notes }, [
     ['id', view.id],
     ...Object.entries(extra),
     ['state', view.state],
@@ -74,12 +76,19 @@ export function printSubscription(
     ['signature', view.signatureScheme],
     ['secrets', secrets.join('\n')],
     ...(view.headerNames.length === 0 ? [] : [['headers', view.headerNames.join(' ')] as const]),
-    ['retries', retries],
+    ['retries', describeRetries(policy)],
+    ...notes.map((note) => ['', `note: ${note}`] as const),
     ...(view.description === null ? [] : [['description', view.description] as const]),
     ['created', view.createdAt],
     ['updated', view.updatedAt],
     ['version', String(view.version)],
   ])
+}
+
+/** A policy in words, with the time it takes and may take. */
+export function describeRetries(policy: Policy): string {
+  const [inAll, atWorst] = [nominalMs(policy), worstCaseMs(policy)].map((ms) => formatDuration(roundUp(ms)))
+  return `${describePolicy(policy)}; ${inAll} in all, at worst ${atWorst}`
 }
 
 /** To a whole unit that people can read: minutes below two hours, hours above. */

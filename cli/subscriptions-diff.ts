@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import { normaliseUrl } from '../shared/domain/endpoint-url.ts'
+import { noPolicy, resolvePolicy, type SubscriptionPolicy } from '../shared/domain/policy.ts'
 import type { StoredSubscription, Subscription } from '../shared/domain/subscription.ts'
 import { draftChange, draftNew, type NewSubscription, type Rules, type SubscriptionChange } from '../shared/subscriptions/draft.ts'
-import { hostOf } from './subscription-view.ts'
+import { describeRetries, hostOf } from './subscription-view.ts'
 import type { WantedSubscription } from './subscriptions-file.ts'
 
 /** One thing to be done so that what there is becomes what is wanted. */
@@ -103,8 +104,11 @@ function stepToCreate(
   const wanted = { ...change, tenant }
   const drafted = draftNew(wanted, rules, now)
   if ('subscription' in drafted) {
-    const { eventTypes, state } = drafted.subscription
-    const changes = [`event types ${eventTypes.join(' ')}`, ...(state === 'active' ? [] : [state])]
+    const { eventTypes, state, policy } = drafted.subscription
+    const isOwn = !isDeepStrictEqual(policy, noPolicy)
+    const changes = [
+      `event types ${eventTypes.join(' ')}`, ...(state === 'active' ? [] : [state]), ...(isOwn ? [policyInWords(policy, rules)] : []),
+    ]
     return { action: 'create', wanted, drafted: drafted.subscription, changes }
   }
   for (const problem of drafted.problems) report(problem)
@@ -125,12 +129,12 @@ function stepToUpdate(
     for (const problem of drafted.problems) report(problem)
     return null
   }
-  const changes = changesBetween(present, drafted.subscription, asked.secret !== undefined)
+  const changes = changesBetween(present, drafted.subscription, asked.secret !== undefined, rules)
   return changes.length === 0 ? null : { action: 'update', present, change: asked, changes }
 }
 
 /** In words, without secrets, header values and URLs. */
-function changesBetween(before: Subscription, after: Subscription, isNewSecret: boolean): readonly string[] {
+function changesBetween(before: Subscription, after: Subscription, isNewSecret: boolean, rules: Rules): readonly string[] {
   const changes: string[] = []
   if (before.url !== after.url) changes.push(`URL (host ${hostOf(before.url)} to ${hostOf(after.url)})`)
   const types = [...before.eventTypes.filter((one) => !after.eventTypes.includes(one)).map((one) => `-${one}`),
@@ -142,9 +146,13 @@ function changesBetween(before: Subscription, after: Subscription, isNewSecret: 
   if (!isDeepStrictEqual(sorted(before.headers), sorted(after.headers))) {
     changes.push(`headers (${after.headers.map(({ name }) => name).join(' ') || 'none'})`)
   }
-  if (!isDeepStrictEqual(before.policy, after.policy)) changes.push('policy')
+  if (!isDeepStrictEqual(before.policy, after.policy)) changes.push(policyInWords(after.policy, rules))
   if (before.description !== after.description) changes.push('description')
   return changes
 }
+
+/** With its worst case: that is what its receivers have to reckon with. */
+const policyInWords = (own: SubscriptionPolicy, { policyDefaults }: Rules): string =>
+  `policy (${describeRetries(resolvePolicy(own, policyDefaults))})`
 
 const sorted = (headers: Subscription['headers']): Subscription['headers'] => [...headers].sort((a, b) => (a.name < b.name ? -1 : 1))

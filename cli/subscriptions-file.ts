@@ -1,10 +1,9 @@
 import { z } from 'zod'
-import { failureClasses } from '../shared/domain/classify.ts'
-import { parseDurationMs } from '../shared/domain/duration.ts'
-import { jitterKinds, noPolicy, type SubscriptionPolicy } from '../shared/domain/policy.ts'
+import { noPolicy } from '../shared/domain/policy.ts'
 import { signatureSchemes, subscriptionStates } from '../shared/domain/subscription.ts'
 import type { SubscriptionChange } from '../shared/subscriptions/draft.ts'
 import { CliError } from './cli-error.ts'
+import { policyFromFile, policyShape } from './policy-file.ts'
 import { withoutUndefined } from './policy-options.ts'
 
 /** One subscription as a file wants it. `id` null: it is found by tenant and URL. */
@@ -16,29 +15,8 @@ export type WantedSubscription = {
   readonly change: SubscriptionChange & { readonly url: string; readonly eventTypes: readonly string[] }
 }
 
-const duration = z.string().transform((text, { addIssue }) => {
-  try {
-    return parseDurationMs(text)
-  } catch (error) {
-    addIssue({ code: 'custom', message: (error as Error).message })
-    return z.NEVER
-  }
-})
-
 /** A text, or the name of an environment variable that has it, so that the file can be kept where secrets may not. */
 const secretText = z.union([z.string(), z.strictObject({ env: z.string().min(1) })])
-
-const policy = z.strictObject({
-  strategy: z.enum(['standard', 'exponential']).optional(),
-  schedule: z.array(duration).optional(),
-  base: duration.optional(),
-  max: duration.optional(),
-  maxAttempts: z.number().optional(),
-  adaptive: z.boolean().optional(),
-  jitter: z.enum(jitterKinds).optional(),
-  timeout: duration.optional(),
-  statusClasses: z.record(z.string().regex(/^\d{3}$/), z.enum(failureClasses)).optional(),
-})
 
 const subscription = z.strictObject({
   id: z.string().min(1).optional(),
@@ -49,7 +27,7 @@ const subscription = z.strictObject({
   signatureScheme: z.enum(signatureSchemes).optional(),
   secret: secretText.optional(),
   headers: z.record(z.string(), secretText).optional(),
-  policy: policy.nullable().optional(),
+  policy: policyShape.nullable().optional(),
   description: z.string().nullable().optional(),
 })
 
@@ -103,18 +81,8 @@ function wantedFrom(entry: Entry, where: string, textOf: (value: z.infer<typeof 
         state, signatureScheme, description,
         secret: secret === undefined ? undefined : textOf(secret),
         headers: headers && Object.entries(headers).map(([name, value]) => ({ name, value: textOf(value) })),
-        policy: entry.policy === undefined ? undefined : policyFrom(entry.policy),
+        policy: entry.policy === undefined ? undefined : entry.policy === null ? noPolicy : policyFromFile(entry.policy),
       }),
     },
-  }
-}
-
-function policyFrom(given: z.infer<typeof policy> | null): SubscriptionPolicy {
-  if (given === null) return noPolicy
-  const { strategy, schedule, base, max, maxAttempts, adaptive, jitter, timeout, statusClasses = {} } = given
-  return {
-    ...noPolicy,
-    ...withoutUndefined({ strategy, scheduleMs: schedule, baseMs: base, maxMs: max, maxAttempts, adaptive, jitter, timeoutMs: timeout }),
-    statusClasses: Object.entries(statusClasses).map(([status, failureClass]) => ({ status: Number(status), failureClass })),
   }
 }

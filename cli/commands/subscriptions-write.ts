@@ -91,7 +91,7 @@ async function createSubscription(context: Context, options: CreateOptions): Pro
     const { subscription } = written
     // A secret that was brought along is known already.
     const made = secret === undefined ? { secret: subscription.secrets[0]?.secret ?? '' } : {}
-    printSubscription(context.output, subscription, kafka.config.policy, made)
+    printSubscription(context.output, subscription, kafka.config, made)
     if (secret === undefined) context.output.note('Keep the secret now: it is not shown again.')
   })
 }
@@ -110,7 +110,7 @@ async function updateSubscription(context: Context, id: string, options: UpdateO
     const writer = await openWriter(context, kafka, table)
     // The policy is changed field by field, so it must be the one that was read.
     const written = await settleWrite(context, kafka, writer.update(id, change, { ifVersion: options.ifVersion ?? present.offset }))
-    if (written.kind === 'written') printSubscription(context.output, written.subscription, kafka.config.policy)
+    if (written.kind === 'written') printSubscription(context.output, written.subscription, kafka.config)
   })
 }
 

@@ -44,6 +44,6 @@ async function list(context: Context, { tenant, state, endpoint }: ListOptions):
 async function show(context: Context, id: string, { revealUrl = false }: { readonly revealUrl?: boolean }): Promise<void> {
   await withKafka(context, async (kafka) => {
     const found = findSubscription(await openSubscriptions(context, kafka), id)
-    printSubscription(context.output, found, kafka.config.policy, revealUrl ? { url: found.url } : {})
+    printSubscription(context.output, found, kafka.config, revealUrl ? { url: found.url } : {})
   })
 }

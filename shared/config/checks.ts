@@ -1,6 +1,6 @@
 import { formatDuration } from '../domain/duration.ts'
 import { maxTotalMs } from '../domain/policy-check.ts'
-import { worstCaseMs } from '../domain/policy.ts'
+import { worstCaseMs } from '../domain/timetable.ts'
 import { defaultPolicyOf } from './default-policy.ts'
 import type { Report } from './files.ts'
 import type { Values } from './settings.ts'

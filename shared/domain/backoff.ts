@@ -15,6 +15,9 @@ export type WaitInput = {
   readonly seed: WaitSeed
 }
 
+/** Every value of the adaptive factor. */
+export const adaptiveFactors = [0.5, 1, 2] as const
+
 /** 0.5 for an endpoint that is well, 2 for one that is not: the waits of a well one are short, as it will soon be back. */
 export function adaptiveFactor(health: number): number {
   if (health > 0.9) return 0.5
@@ -60,4 +63,40 @@ function decorrelated({ baseMs, maxMs }: Policy, lastWaitMs: number, draw: numbe
   const wait = baseMs + draw * (highest - baseMs)
   // As above: below the cap, never on it. Not below the base either.
   return wait < maxMs ? wait : maxMs - draw * additiveShare * (maxMs - baseMs)
+}
+
+/** Bounds of one wait over all draws and all that the endpoint's health may be; `nominalMs`: without jitter and factor. */
+export type WaitRange = { readonly earliestMs: number; readonly nominalMs: number; readonly latestMs: number }
+
+/**
+ * How short and how long `waitMs` may be after `attemptsMade` attempts, before its rounding, ms. `last`: the wait before it, or null.
+ * Decorrelated waits have no nominal value of their own: it is the middle of the range that begins from the last nominal one.
+ */
+export function waitRange(policy: Policy, attemptsMade: number, last: WaitRange | null): WaitRange {
+  const { jitter, baseMs, maxMs, adaptive } = policy
+  if (jitter === 'decorrelated') {
+    const highest = (lastMs = 0) => 3 * Math.max(lastMs, baseMs)
+    return {
+      earliestMs: baseMs,
+      nominalMs: Math.min(maxMs, (baseMs + highest(last?.nominalMs)) / 2),
+      latestMs: Math.min(maxMs, highest(last?.latestMs)),
+    }
+  }
+  const delays = (adaptive ? adaptiveFactors : [1]).map((factor) => plannedDelayMs(policy, attemptsMade, factor))
+  return {
+    earliestMs: Math.min(...delays.map((delay) => shortest(policy, delay))),
+    nominalMs: plannedDelayMs(policy, attemptsMade, 1),
+    latestMs: Math.max(...delays.map((delay) => longest(policy, delay))),
+  }
+}
+
+function shortest({ jitter, strategy, maxMs }: Policy, delay: number): number {
+  if (jitter === 'full') return 0
+  if (jitter === 'equal') return delay / 2
+  return strategy === 'standard' ? delay : Math.min(delay, maxMs - additiveShare * delay)
+}
+
+function longest({ jitter, strategy, maxMs }: Policy, delay: number): number {
+  if (jitter !== 'additive') return delay
+  return strategy === 'standard' ? delay * (1 + additiveShare) : Math.min(delay * (1 + additiveShare), maxMs)
 }

@@ -1,5 +1,6 @@
 import { formatDuration } from './duration.ts'
-import { jitterKinds, resolvePolicy, worstCaseMs, type Policy, type SubscriptionPolicy } from './policy.ts'
+import { jitterKinds, resolvePolicy, type Policy, type SubscriptionPolicy } from './policy.ts'
+import { worstCaseMs } from './timetable.ts'
 
 const day = 86_400_000
 
@@ -81,5 +82,32 @@ function checkTogether(own: SubscriptionPolicy, defaults: Policy): string[] {
 function checkTotal(policy: Policy): string[] {
   const total = worstCaseMs(policy)
   if (total <= maxTotalMs) return []
-  return [`all attempts would take up to ${formatDuration(Math.ceil(total / 3_600_000) * 3_600_000)}, more than ${formatDuration(maxTotalMs)}: fewer attempts or shorter waits`]
+  return [`all attempts would take up to ${inHours(total)}, more than ${formatDuration(maxTotalMs)}: fewer attempts or shorter waits`]
+}
+
+/** Rounded up. */
+const inHours = (ms: number): string => formatDuration(Math.ceil(ms / 3_600_000) * 3_600_000)
+
+/**
+ * What is allowed, but will not do what its writer may expect; empty where there is nothing to say. `expiryMs`: age at which the
+ * installation gives a delivery up.
+ */
+export function policyNotes(own: SubscriptionPolicy, defaults: Policy, expiryMs: number): string[] {
+  const policy = resolvePolicy(own, defaults)
+  const isDecorrelated = policy.jitter === 'decorrelated'
+  const notes: string[] = []
+  if (policy.strategy === 'standard' && !isDecorrelated && (own.baseMs !== null || own.maxMs !== null)) {
+    notes.push('baseMs and maxMs have no effect: they are for strategy exponential and for jitter decorrelated')
+  }
+  if (isDecorrelated && own.scheduleMs !== null) {
+    notes.push('jitter decorrelated makes waits of baseMs and maxMs: of the schedule only the number of waits counts')
+  }
+  if (isDecorrelated && own.adaptive === true) notes.push('adaptive has no effect: jitter decorrelated makes waits of the last wait alone')
+  const atWorst = worstCaseMs(policy)
+  if (atWorst > expiryMs) {
+    notes.push(`all attempts may take up to ${inHours(atWorst)}, but a delivery is given up after ${formatDuration(expiryMs)}: the last ones may never be made`)
+  }
+  const gone = policy.statusClasses.get(410)
+  if (gone !== undefined && gone !== 'permanent') notes.push(`410 is ${gone}: it does not end the subscription's deliveries any more`)
+  return notes
 }

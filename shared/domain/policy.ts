@@ -43,8 +43,6 @@ const hour = 60 * minute
 
 /** Additive jitter, as a share of the delay. */
 export const additiveShare = 0.1
-/** The adaptive factor of an unhealthy endpoint, its largest. */
-const largestFactor = 2
 
 /** What a subscription gets that sets nothing, unless the installation has defaults of its own. */
 export const defaultPolicy: Policy = {
@@ -102,39 +100,22 @@ export function plannedDelayMs(policy: Policy, attemptsMade: number, factor: num
   return Math.min(policy.baseMs * 2 ** Math.min(attemptsMade - 1, 60) * factor, policy.maxMs)
 }
 
-/** From the first attempt to the last, without jitter, adaptive factor, Retry-After or the attempts' own time; ms. */
-export function nominalMs(policy: Policy): number {
-  return totalMs(policy, (delay) => delay, (previous) => Math.min(policy.maxMs, (policy.baseMs + 3 * previous) / 2), 1)
-}
-
-/**
- * The longest from the first attempt to the end of the last, ms: most jitter, slowest factor, every attempt up to its
- * timeout. Not in it: a Retry-After, which can lengthen each wait to a day, and waiting for a paused or busy endpoint.
- */
-export function worstCaseMs(policy: Policy): number {
-  const isAdded = policy.jitter === 'additive'
-  const longest = (delay: number) => {
-    const jittered = isAdded ? delay * (1 + additiveShare) : delay
-    return policy.strategy === 'exponential' ? Math.min(jittered, policy.maxMs) : jittered
-  }
-  const waits = totalMs(policy, longest, (previous) => Math.min(policy.maxMs, 3 * previous), policy.adaptive ? largestFactor : 1)
-  return waits + policy.maxAttempts * policy.timeoutMs
-}
-
-function totalMs(policy: Policy, waitOf: (delay: number) => number, nextDecorrelated: (previous: number) => number, factor: number): number {
-  let total = 0
-  let previous = policy.baseMs
-  for (let made = 1; made < policy.maxAttempts; made += 1) {
-    previous = policy.jitter === 'decorrelated' ? nextDecorrelated(previous) : waitOf(plannedDelayMs(policy, made, factor))
-    total += previous
-  }
-  return Math.round(total)
-}
-
-/** One line for people: what the policy does and how long it may take. */
+/** One line for people: what the policy does, and where it differs from what everybody expects. */
 export function describePolicy(policy: Policy): string {
-  const waits = policy.strategy === 'standard'
-    ? `after ${policy.scheduleMs.map(formatDuration).join(' ') || 'nothing'}`
-    : `doubling from ${formatDuration(policy.baseMs)} to at most ${formatDuration(policy.maxMs)}`
-  return `${policy.maxAttempts} attempts ${waits}, ${policy.jitter} jitter${policy.adaptive ? ', adaptive' : ''}`
+  const { maxAttempts, jitter, adaptive, timeoutMs, statusClasses } = policy
+  const overrides = [...statusClasses].map(([status, failureClass]) => `${status} ${failureClass}`)
+  return [
+    ...(maxAttempts === 1 ? ['1 attempt'] : [`${maxAttempts} attempts ${describeWaits(policy)}`, `${jitter} jitter`]),
+    // Decorrelated waits come from the last wait alone.
+    ...(adaptive && jitter !== 'decorrelated' && maxAttempts > 1 ? ['adaptive'] : []),
+    ...(timeoutMs === defaultPolicy.timeoutMs ? [] : [`timeout ${formatDuration(timeoutMs)}`]),
+    ...overrides,
+  ].join(', ')
+}
+
+function describeWaits({ strategy, scheduleMs, baseMs, maxMs, jitter }: Policy): string {
+  if (jitter === 'decorrelated') return `after ${formatDuration(baseMs)} to three times the last wait, at most ${formatDuration(maxMs)}`
+  return strategy === 'standard'
+    ? `after ${scheduleMs.map(formatDuration).join(' ')}`
+    : `doubling from ${formatDuration(baseMs)} to at most ${formatDuration(maxMs)}`
 }

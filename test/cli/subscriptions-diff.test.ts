@@ -50,7 +50,7 @@ test('every kind of change is named, without secrets, header values or URLs', ()
   const [step] = steps
   assert.deepEqual(step?.changes, [
     'URL (host a.example to b.example)', 'event types +x', 'active to disabled', 'signature stripe to standard', 'secret',
-    'headers (X-A)', 'policy', 'description',
+    'headers (X-A)', 'policy (2 attempts after 1m, additive jitter, 404 permanent; 1m in all, at worst 3m)', 'description',
   ])
   assert.deepEqual(step?.action === 'update' && step.change.policy?.scheduleMs, [60_000])
 })

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { adaptiveFactor, seededDraw, waitMs } from '../../shared/domain/backoff.ts'
-import { defaultPolicy, jitterKinds, noPolicy, plannedDelayMs, resolvePolicy, worstCaseMs, type JitterKind, type Policy } from '../../shared/domain/policy.ts'
+import { defaultPolicy, jitterKinds, noPolicy, plannedDelayMs, resolvePolicy, type JitterKind, type Policy } from '../../shared/domain/policy.ts'
+import { worstCaseMs } from '../../shared/domain/timetable.ts'
 
 const [m, h] = [60_000, 3_600_000]
 const exponential = resolvePolicy({ ...noPolicy, strategy: 'exponential', adaptive: false }, defaultPolicy)

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import {
-  defaultPolicy, describePolicy, jitterKinds, nominalMs, noPolicy, plannedDelayMs, resolvePolicy, worstCaseMs, type Policy, type SubscriptionPolicy,
+  defaultPolicy, describePolicy, jitterKinds, noPolicy, plannedDelayMs, resolvePolicy, type Policy, type SubscriptionPolicy,
 } from '../../shared/domain/policy.ts'
-import { maxTotalMs, policyBounds, validateDefaults, validatePolicy } from '../../shared/domain/policy-check.ts'
+import { nominalMs, worstCaseMs } from '../../shared/domain/timetable.ts'
+import { maxTotalMs, policyBounds, policyNotes, validateDefaults, validatePolicy } from '../../shared/domain/policy-check.ts'
 
 const [s, m, h, d] = [1_000, 60_000, 3_600_000, 86_400_000]
 const own = (fields: Partial<SubscriptionPolicy>): SubscriptionPolicy => ({ ...noPolicy, ...fields })
@@ -105,6 +106,30 @@ test('each mistake is named, and all of them at once', () => {
     assert.equal(reasons.length, expected.length, `${JSON.stringify(fields)}: ${reasons.join('; ')}`)
     for (const [index, reason] of reasons.entries()) assert.match(reason, expected[index]!)
   }
+})
+
+test('what a policy says in vain, or will not reach, is noted', () => {
+  const notes = (fields: Partial<SubscriptionPolicy>, expiryMs = 14 * d) => policyNotes(own(fields), defaultPolicy, expiryMs)
+  for (const fields of [{}, { scheduleMs: [s] }, { strategy: 'exponential' as const, baseMs: s, maxMs: m }, { jitter: 'decorrelated' as const, baseMs: s }]) {
+    assert.deepEqual(notes(fields), [], JSON.stringify(fields))
+  }
+  const cases: [string[], RegExp][] = [
+    [notes({ baseMs: s }), /no effect/], [notes({ maxMs: m }), /no effect/], [notes({ scheduleMs: [s], jitter: 'decorrelated' }), /number of waits/],
+    [notes({ jitter: 'decorrelated', adaptive: true }), /adaptive has no effect/], [notes({}, 3 * d), /up to 91h, but a delivery is given up after 3d/],
+    [notes({ statusClasses: [{ status: 410, failureClass: 'retriable' }] }), /410 is retriable/],
+  ]
+  for (const [found, expected] of cases) {
+    assert.equal(found.length, 1, found.join('; '))
+    assert.match(found[0]!, expected)
+  }
+})
+
+test('a policy in words has what differs', () => {
+  const words = (fields: Partial<SubscriptionPolicy>) => describePolicy(resolvePolicy(own(fields), defaultPolicy))
+  assert.equal(words({ maxAttempts: 1 }), '1 attempt')
+  assert.equal(words({ strategy: 'exponential', jitter: 'full', timeoutMs: 5 * s, statusClasses: [{ status: 404, failureClass: 'permanent' }] }),
+    '8 attempts doubling from 1m to at most 24h, full jitter, adaptive, timeout 5s, 404 permanent')
+  assert.equal(words({ jitter: 'decorrelated', adaptive: true }), '8 attempts after 1m to three times the last wait, at most 24h, decorrelated jitter')
 })
 
 test('an installation cannot have unsound defaults', () => {
