@@ -16,7 +16,7 @@ export type Context = {
    * `onTimeout()`; the work itself is not stopped then.
    */
   wait<Value>(
-    doing: string, work: Promise<Value>, limit?: { readonly deadlineMs: number; readonly onTimeout: () => CliError },
+    doing: string | (() => string), work: Promise<Value>, limit?: { readonly deadlineMs: number; readonly onTimeout: () => CliError },
   ): Promise<Value>
   /** Until `done`, or until nobody reads the output; rejects when interrupted. For what waits for others, and so shows no progress. */
   follow(done: Promise<void>): Promise<void>

@@ -24,8 +24,8 @@ export type Output = {
   note(text: string): void
   /** What should be known wherever it goes. */
   warn(text: string): void
-  /** A line that is rewritten while something takes long, on a terminal only; the returned function takes it away. */
-  progress(text: string): () => void
+  /** A line that is rewritten each second while something takes long, on a terminal only; the returned function takes it away. */
+  progress(text: string | (() => string)): () => void
   /** Colours for standard output: none unless it is a terminal and NO_COLOR is unset. */
   style(style: Style, text: string): string
   /** Resolves when nobody reads standard output any more: what follows for ever may end then. */
@@ -89,10 +89,10 @@ export function createOutput({ format, isQuiet }: OutputOptions): Output {
 
 const clearLine = '\r\u001b[K'
 
-function showProgress(text: string): () => void {
+function showProgress(text: string | (() => string)): () => void {
   const begunAt = performance.now()
   const show = (): void => {
-    process.stderr.write(`${clearLine}${text} (${Math.round((performance.now() - begunAt) / 1000)} s)`)
+    process.stderr.write(`${clearLine}${typeof text === 'string' ? text : text()} (${Math.round((performance.now() - begunAt) / 1000)} s)`)
   }
   show()
   const timer = setInterval(show, 1_000)

@@ -1,5 +1,5 @@
 import type { Event } from '../../shared/domain/event.ts'
-import { deliveryId } from '../../shared/domain/ids.ts'
+import { routedDelivery } from '../../shared/domain/routed-delivery.ts'
 import type { StoredSubscription } from '../../shared/domain/subscription.ts'
 import type { ProducedRecord } from '../../shared/kafka/produced-record.ts'
 import { encodeDelivery } from '../../shared/records/delivery-codec.ts'
@@ -21,11 +21,5 @@ export function chunkSizeOf(event: Event): number {
  * @param routedAt epoch ms, broker time
  */
 export function deliveryRecord(topic: string, event: Event, { id: subscriptionId, endpointKey }: StoredSubscription, routedAt: number): ProducedRecord {
-  const { id: eventId, type: eventType, tenant, source, body, origin, sourceKey, sourceHeaders } = event
-  const value = encodeDelivery({
-    id: deliveryId({ tenant, source, eventId, subscriptionId }),
-    replay: 0, subscriptionId, tenant, eventId, eventType, routedAt, origin, sourceKey, sourceHeaders, body,
-    attemptsMade: 0, lastWaitMs: 0, attempts: [],
-  })
-  return { topic, key: endpointKey, value }
+  return { topic, key: endpointKey, value: encodeDelivery(routedDelivery(event, subscriptionId, { replay: 0, routedAt })) }
 }

@@ -31,6 +31,11 @@ function prefixOf(pattern: string): string | null {
 
 export type Interest = { readonly tenant: string | null; readonly patterns: readonly string[] }
 
+/** Whether one subscription wants an event: what the index finds among many. */
+export function isWanted({ tenant, patterns }: Interest, event: { readonly tenant: string | null; readonly type: string }): boolean {
+  return tenant === event.tenant && patterns.some((pattern) => matches(pattern, event.type))
+}
+
 /** Which subscriptions want an event type. Holds ids only; `set` replaces what the id had before. */
 export type SubscriptionIndex = {
   readonly set: (id: string, interest: Interest) => void

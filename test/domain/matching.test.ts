@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { checkPattern, createSubscriptionIndex, matches, type Interest } from '../../shared/domain/matching.ts'
+import { checkPattern, createSubscriptionIndex, isWanted, matches, type Interest } from '../../shared/domain/matching.ts'
 
 test('patterns match as published', () => {
   const rows: [string, string[], string[]][] = [
@@ -59,6 +59,7 @@ test('the index finds what a walk over all subscriptions finds, whatever was set
       for (const [tenant, type] of events) {
         const expected = [...plain].filter(([, interest]) => interest.tenant === tenant && interest.patterns.some((pattern) => matches(pattern, type)))
         assert.deepEqual(index.find(tenant, type).sort(), expected.map(([id]) => id).sort())
+        assert.deepEqual([...plain].filter(([, interest]) => isWanted(interest, { tenant, type })), expected)
       }
     }),
     { numRuns: 300 },
