@@ -155,6 +155,8 @@ export function createEndpoints(options: {
     throttle(endpoint, throttleMs, heldCount) {
       const wasThrottled = endpoint.throttle.isThrottled(now())
       const isNews = endpoint.throttle.throttle({ now: now(), throttleMs, heldCount, recentRatePerSecond: endpoint.rate.ratePerSecond(now()) })
+      // What waits now waits for the end of the quiet: counted as time it could have worked in, its rate would fall to nothing.
+      endpoint.rate.setBacklog(false, now())
       if (!wasThrottled) endpoint.cap.afterThrottle()
       if (isNews) void writeNow(endpoint)
     },

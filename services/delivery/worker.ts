@@ -91,7 +91,7 @@ export function createWorker(options: WorkerOptions): Worker {
   const canStart = (key: string): boolean => {
     const endpoint = endpoints.get(key)
     const hasRoom = endpoint.cap.hasRoom()
-    if (!hasRoom) endpoint.rate.setBacklog(true, now())
+    if (!hasRoom && !endpoint.isThrottled(now())) endpoint.rate.setBacklog(true, now())
     return hasRoom
   }
 
