@@ -142,6 +142,10 @@ export type AlertName = (typeof alertRules)[number]['name']
 
 /** The condition in words: `above 5 % over 5m`, `above 10000 records over 10m, for 10m`. */
 export function describeAlertCondition({ fires, threshold, unit, windowMs, forMs }: AlertRule): string {
-  const number = unit === 'share' ? `${threshold * 100} %` : unit === 'per minute' ? `${threshold} a minute` : unit === 'seconds' ? `${threshold} s` : `${threshold} ${unit}`
+  const number = unit === 'share' ? `${threshold * 100} %`
+    : unit === 'per minute' ? `${threshold} a minute`
+    : unit === 'seconds' ? `${threshold} s`
+    : threshold === 1 && unit === 'processes' ? '1 process'
+    : `${threshold} ${unit}`
   return [`${fires} ${number}${windowMs > 0 ? ` over ${formatDuration(windowMs)}` : ''}`, ...(forMs > 0 ? [`for ${formatDuration(forMs)}`] : [])].join(', ')
 }
