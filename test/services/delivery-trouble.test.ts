@@ -25,17 +25,21 @@ test('while a topic refuses records no further attempt begins, and nothing is se
     }],
   }))
   await limitAttempts(10)
-  await lab.deliver(subscription)
-  await until(() => delivery.problems().some((problem) => problem.includes(`topic ${lab.topics.attempts} refuses records`)))
-  const before = delivery.consumer.unfinishedBytes()
+  let early = 0
+  // The brokers take a moment to heed the limit.
+  await until(async () => {
+    if (delivery.problems().some((problem) => problem.includes(`topic ${lab.topics.attempts} refuses records`))) return true
+    if (delivery.consumer.unfinishedBytes() === 0) await lab.deliver(subscription, { eventId: `early ${++early}` })
+    return false
+  }, { intervalMs: 200 })
   for (let count = 0; count < 20; count += 1) await lab.deliver(subscription)
-  await until(() => delivery.consumer.unfinishedBytes() > before * 15, { message: 'the others to be in hand' })
+  await until(() => (delivery.consumer.partitions()[0]?.unfinishedCount ?? 0) > 20, { message: 'the others to be in hand' })
   const mendedAt = Date.now()
   await limitAttempts(1_000_000)
-  await receiver.waitForRequests(21, 30_000)
+  await receiver.waitForRequests(early + 20, 30_000)
   await until(() => delivery.consumer.unfinishedBytes() === 0, { deadlineMs: 30_000 })
-  assert.equal(receiver.requests.length, 21)
-  assert.equal(receiver.requests.filter(({ receivedAt }) => receivedAt < mendedAt).length, 1)
+  assert.equal(receiver.requests.length, early + 20)
+  assert.ok(receiver.requests.filter(({ receivedAt }) => receivedAt < mendedAt).length <= early)
 })
 
 test('thousands that wait for a URL move to the one it was changed to', { skip }, async (t) => {
