@@ -56,7 +56,7 @@ export function createDeliveryMetrics(metrics: Metrics, tiersMs: readonly number
   const parked = metrics.counter({ name: 'posthouse_deliveries_parked_total', help: 'Deliveries sent to wait without an attempt.', labels: { reason: parkReasons } })
   const rejected = metrics.counter({ name: 'posthouse_deliveries_rejected_total', help: 'Records of the deliveries topic that cannot be read.', labels: { reason: rejectReasons } })
   const repeats = metrics.counter({ name: 'posthouse_repeats_dropped_total', help: 'Records that repeat a settled or an unfinished delivery and were not sent.' })
-  const faults = metrics.counter({ name: 'posthouse_faults_total', help: 'Faults of our own; the record stays unfinished.' })
+  const faults = metrics.counter({ name: 'posthouse_faults_total', help: 'Faults of our own while a delivery was in hand; the third one ends it as a dead letter.' })
 
   return {
     began: (waitedMs) => startSeconds.observe(Math.max(0, waitedMs) / 1000),

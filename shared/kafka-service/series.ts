@@ -18,7 +18,7 @@ export function exportProducerSeries(metrics: Metrics, { producer, brokerTime }:
   ])
   const counters: readonly Row[] = [
     ['posthouse_producer_retried_records_total', 'Records sent again after a failure: each may have been written before.', () => producer.counts().retriedRecords],
-    ['posthouse_producer_refused_records_total', 'Records the brokers will not take.', () => producer.counts().refusedRecords],
+    ['posthouse_producer_refused_records_total', 'Refusals of records by the brokers or by a limit of ours, each try counted.', () => producer.counts().refusedRecords],
   ]
   for (const [name, help, total] of counters) metrics.counter({ name, help, total })
 }

@@ -67,7 +67,7 @@ const waitingRetentionMs = 21 * dayMs
 /** The brokers' own default, set on the topics so that a smaller one of the cluster does not refuse our largest records. */
 const defaultMaxMessageBytes = 1_048_588
 
-/** Every topic posthouse itself writes, as section "The flow" of the design lists them. The events' own topics are the user's. */
+/** Every topic posthouse itself writes. The events' own topics are the user's. */
 export function topicCatalogue(options: CatalogueOptions): readonly TopicSpec[] {
   const { prefix, partitions = 12, tierPartitions = 3, replication = -1, maxMessageBytes = defaultMaxMessageBytes } = options
   const names = topicNames(prefix)

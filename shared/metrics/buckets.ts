@@ -1,6 +1,6 @@
 /**
  * Durations of attempts, seconds. 30 s is an edge, so that "timed out" and "slow" are not in one bucket; the last finite one is above it,
- * for attempts whose timeout was raised.
+ * for a machine that stalls beyond the deadline.
  */
 export const attemptSecondsBuckets: readonly number[] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60]
 

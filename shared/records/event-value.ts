@@ -32,7 +32,7 @@ const confluentMarker = 0x00
 /** Decodes an input value as its first bytes say: Confluent's wire format, Avro's single-object encoding, else JSON text. */
 export function readEventValue(value: Buffer): EventValue | Refused {
   if (value[0] === confluentMarker) {
-    return refused('no_schema_registry', 'the value is in Confluent\'s wire format: set SCHEMA_REGISTRY_URL, or write JSON')
+    return refused('no_schema_registry', 'the value is in Confluent\'s wire format, which this version cannot read: write JSON, or Avro in single-object encoding')
   }
   if (isSingleObject(value)) return readAvro(value)
   if (value.length > maxBodyBytes) return refused('too_large', `the value has ${value.length} bytes, the limit is ${maxBodyBytes}`)

@@ -83,7 +83,7 @@ export function createWire(record: string, schemas: readonly CompiledSchema[]): 
       const fingerprint = singleObjectFingerprint(bytes)
       if (fingerprint !== null) return read(bytes, singleObjectHeaderBytes, findResolver(fingerprint))
       if (bytes[0] === confluentMarker && bytes.length >= confluentHeaderBytes) {
-        throw new RecordError('unknown_schema', `the ${record} was written with a schema registry: set SCHEMA_REGISTRY_URL to read it`)
+        throw new RecordError('unknown_schema', `the ${record} was written with a schema registry, which this version cannot read: a newer posthouse can`)
       }
       throw new RecordError('unreadable', `it is no ${record} in Avro's single-object encoding (${bytes.length} bytes)`)
     },
