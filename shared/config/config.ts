@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Policy } from '../domain/policy.ts'
+import { readAdminTokens } from './admin-tokens.ts'
 import { checkTogether } from './checks.ts'
 import { defaultPolicyOf } from './default-policy.ts'
 import { readAuthorities, type ReadText, type Report } from './files.ts'
@@ -51,6 +52,11 @@ export type Config = {
     /** PEM text of further authorities for endpoints, or null. */
     readonly endpointCa: string | null
   }
+  readonly admin: {
+    /** Each opens the HTTP API; none: it is closed. */
+    readonly tokens: readonly string[]
+    readonly recentAttempts: number
+  }
   readonly http: { readonly port: number; readonly host: string }
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
   readonly endsWithStdin: boolean
@@ -80,7 +86,8 @@ export const readConfig = (
   if (problems.length === before) checkTogether(values, report, warn)
   const kafka = kafkaSettings(values, { requireKafka: requireKafka && !env['KAFKA_BROKERS'], readText, report, warn })
   const endpointCa = readAuthorities('POSTHOUSE_CA_FILE', values.caFile, readText, report)
-  return problems.length > 0 ? { problems } : { config: freezeDeeply(nest(values, kafka, endpointCa)), warnings }
+  const adminTokens = readAdminTokens(values, readText, report)
+  return problems.length > 0 ? { problems } : { config: freezeDeeply(nest(values, kafka, endpointCa, adminTokens)), warnings }
 }
 
 const readValues = (env: Environment, report: Report): Values => {
@@ -97,7 +104,7 @@ const readValues = (env: Environment, report: Report): Values => {
   return values as Values
 }
 
-const nest = (values: Values, kafka: KafkaSettings, endpointCa: string | null): Config => ({
+const nest = (values: Values, kafka: KafkaSettings, endpointCa: string | null, adminTokens: readonly string[]): Config => ({
   kafka,
   topics: {
     prefix: values.topicPrefix, partitions: values.partitions, tierPartitions: values.tierPartitions, replicationFactor: values.replicationFactor,
@@ -123,6 +130,7 @@ const nest = (values: Values, kafka: KafkaSettings, endpointCa: string | null): 
   },
   drainTimeoutMs: values.drainTimeout,
   safety: { allowsHttp: values.allowHttp, allowedNetworks: values.allowAddresses ?? [], endpointCa },
+  admin: { tokens: adminTokens, recentAttempts: values.adminRecentAttempts },
   http: { port: values.httpPort, host: values.httpHost },
   logLevel: values.logLevel,
   endsWithStdin: values.endWithStdin,

@@ -42,6 +42,9 @@ const anyDelay = duration({ fromMs: policyBounds.waitMs.min, toMs: policyBounds.
 const fieldName = textMatching(/^[^\s.][^\s]{0,127}$/, 'the name of a field of the event, without spaces')
 const eventType = textMatching(/^(?!posthouse\.)[\x21-\x7e]{1,256}$/, 'an event type: printable ASCII without spaces, at most 256, not beginning with "posthouse."')
 
+/** Long enough not to be guessed; what a header can carry, without the comma that separates them. */
+export const adminToken = textMatching(/^[\x21-\x2b\x2d-\x7e]{16,256}$/, 'a token of 16 to 256 printable ASCII characters without spaces and commas')
+
 /** Every setting, by the key under which config.ts finds its value. Order is the order of the documentation. */
 export const settings = {
   // Kafka
@@ -74,9 +77,9 @@ export const settings = {
 
   // Events in
   eventsTopics: optional('POSTHOUSE_EVENTS_TOPICS', listOf(topicName), '<topic prefix>events',
-    { doc: 'Topics events are read from, full names', usedBy: ['router'] }),
+    { doc: 'Topics events are read from, full names', usedBy: ['router', 'admin'] }),
   eventsStart: setting('POSTHOUSE_EVENTS_START', eventsStart, 'latest',
-    { doc: 'Where an events topic is read from at the very first start: latest, earliest or an ISO time', usedBy: ['router'] }),
+    { doc: 'Where an events topic is read from at the very first start: latest, earliest or an ISO time', usedBy: ['router', 'admin'] }),
   eventIdField: setting('POSTHOUSE_EVENT_ID_FIELD', fieldName, 'id', { doc: 'Field of a JSON event that holds its id', usedBy: ['router'] }),
   eventTypeField: setting('POSTHOUSE_EVENT_TYPE_FIELD', fieldName, 'type', { doc: 'Field of a JSON event that holds its type', usedBy: ['router'] }),
   eventTenantField: setting('POSTHOUSE_EVENT_TENANT_FIELD', fieldName, 'tenant', { doc: 'Field of a JSON event that holds its tenant', usedBy: ['router'] }),
@@ -127,6 +130,14 @@ export const settings = {
     { doc: 'Networks that deliveries may reach although they are not public: CIDRs, with ports if wanted' }),
   caFile: optional('POSTHOUSE_CA_FILE', anyText, 'the certificate authorities Node.js carries',
     { doc: 'PEM file of further authorities that may sign endpoints\' certificates', usedBy: ['delivery'] }),
+
+  // The admin service
+  adminTokens: optional('POSTHOUSE_ADMIN_TOKENS', listOf(adminToken), 'the HTTP API answers nobody',
+    { doc: 'Tokens that open the HTTP API of the admin service', usedBy: ['admin'], isSecret: true }),
+  adminTokensFile: optional('POSTHOUSE_ADMIN_TOKENS_FILE', anyText, 'only those of POSTHOUSE_ADMIN_TOKENS',
+    { doc: 'File with such tokens, one a line', usedBy: ['admin'] }),
+  adminRecentAttempts: setting('POSTHOUSE_ADMIN_RECENT_ATTEMPTS', wholeNumber({ from: 0, to: 100_000_000 }), '100000',
+    { doc: 'Attempts the admin service keeps at hand for the history of deliveries, in a temporary file', usedBy: ['admin'] }),
 
   // The process
   httpPort: setting('POSTHOUSE_HTTP_PORT', wholeNumber({ from: 0, to: 65_535 }), '9400', { doc: 'Port of /metrics, /readyz and /livez; 0: any free one', usedBy: serviceNames }),

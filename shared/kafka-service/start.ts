@@ -7,7 +7,7 @@ import { checkTopics } from '../kafka/topic-check.ts'
 import { topicCatalogue, topicNames, type TopicNames } from '../kafka/topics.ts'
 import { createClosers } from '../lifecycle/closers.ts'
 import type { RunningService, ServiceContext } from '../lifecycle/run-service.ts'
-import { createServiceServer } from '../service-server/service-server.ts'
+import { createServiceServer, type RequestHandler } from '../service-server/service-server.ts'
 import { reasonToRestart, watchAnswering, type AnsweringWatch, type Member } from './answering.ts'
 
 /** What every service has of Kafka. */
@@ -44,6 +44,8 @@ export async function startKafkaService({ config, log, metrics, signal }: Servic
   /** Full names of topics that must be there and sound. */
   readonly neededTopics: (topics: TopicNames) => readonly string[]
   readonly start: (parts: KafkaParts) => Promise<RunningPart>
+  /** Answers what else is asked at the port, from its opening on: also while Kafka is waited for. */
+  readonly handle?: RequestHandler
 }): Promise<RunningService> {
   const closers = createClosers()
   const { promise: failed, resolve: onFailed } = Promise.withResolvers<Error>()
@@ -57,6 +59,7 @@ export async function startKafkaService({ config, log, metrics, signal }: Servic
       registry: metrics.registry,
       readiness: () => (isClosing ? ['stopping'] : part?.waitingFor() ?? ['Kafka has not answered yet']),
       liveness: () => reasonToRestart(part?.members() ?? [], answering?.now() ?? null, sessionTimeoutMs),
+      ...(options.handle === undefined ? {} : { handle: options.handle }),
     })
     closers.add('the HTTP server', () => server.close())
     log.info('listening', { port: server.port })

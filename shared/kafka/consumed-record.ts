@@ -39,7 +39,8 @@ export function toConsumedRecord(topic: string, partition: number, message: Kafk
   }
 }
 
-function toHeaderList(headers: IHeaders | undefined): { name: string; value: Buffer }[] {
+/** In order of first appearance; copies. */
+export function toHeaderList(headers: IHeaders | undefined): { name: string; value: Buffer }[] {
   const list: { name: string; value: Buffer }[] = []
   for (const name of Object.keys(headers ?? {})) {
     const values = headers?.[name]

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { EachBatchPayload } from 'kafkajs'
 import { stickyAssigner } from './assignment.ts'
 import { createKafka, type KafkaConnection } from './client.ts'
+import { toHeaderList } from './consumed-record.ts'
 import { deleteGroup } from './delete-group.ts'
 import { disconnectConsumer } from './disconnect.ts'
 import { withMembershipHooks, type FetchedBatch, type GroupInternals } from './membership.ts'
@@ -13,6 +14,7 @@ export type TableRecord = {
   readonly key: Buffer | null
   /** null: the key is deleted. */
   readonly value: Buffer | null
+  readonly headers: readonly { readonly name: string; readonly value: Buffer }[]
   /** Epoch ms, broker time. */
   readonly timestamp: number
 }
@@ -158,7 +160,7 @@ export async function startTable(options: TableOptions): Promise<Table> {
       if (offset < follower.position) continue
       const timestamp = Number(message.timestamp)
       follower.lastAt = Math.max(follower.lastAt, timestamp)
-      onRecord({ partition: batch.partition, offset, key: message.key, value: message.value, timestamp })
+      onRecord({ partition: batch.partition, offset, key: message.key, value: message.value, headers: toHeaderList(message.headers), timestamp })
     }
     const last = batch.messages.at(-1)
     if (last) resolveOffset(last.offset)

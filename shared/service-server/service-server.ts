@@ -2,6 +2,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import type { Registry } from 'prom-client'
 
+export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void
+
 export type ServiceServerOptions = {
   /** 0: any free port. */
   readonly port: number
@@ -12,7 +14,7 @@ export type ServiceServerOptions = {
   /** Why only a restart can help, or null. A broker that is away is no reason. */
   readonly liveness: () => string | null
   /** Takes every other path; answers 404 by itself where this is left out. */
-  readonly handle?: (request: IncomingMessage, response: ServerResponse) => void
+  readonly handle?: RequestHandler
 }
 
 export type ServiceServer = {

@@ -220,3 +220,26 @@ test('no text in any variable makes reading throw', () => {
     assert.ok('config' in result || result.problems.length > 0)
   }), { numRuns: 500 })
 })
+
+test('tokens of the admin service come from both settings, and none is ever quoted', () => {
+  const files: Readonly<Record<string, string>> = { '/tokens': '# of the application\nfile-token-of-24-letters\n\nlist-token-of-24-letters\n', '/short': 'good-token-of-24-letters\nshorty\n', '/empty': '\n' }
+  const readText = (path: string): string => {
+    const text = files[path]
+    if (text === undefined) throw Object.assign(new Error('not there'), { code: 'ENOENT' })
+    return text
+  }
+  const read = (env: Environment) => readConfig({ ...minimal, ...env }, { readText })
+  const both = read({ POSTHOUSE_ADMIN_TOKENS: 'list-token-of-24-letters', POSTHOUSE_ADMIN_TOKENS_FILE: '/tokens' })
+  assert.ok('config' in both)
+  assert.deepEqual(both.config.admin.tokens, ['list-token-of-24-letters', 'file-token-of-24-letters'])
+  assert.deepEqual(accepted({}).config.admin, { tokens: [], recentAttempts: 100_000 })
+
+  oneProblem({ POSTHOUSE_ADMIN_TOKENS: 'list-token-of-24-letters,shorty' }, /POSTHOUSE_ADMIN_TOKENS is not usable: give a list .* 16 to 256/)
+  for (const [path, pattern] of [['/short', /line 2 of \/short .* 16 to 256/], ['/empty', /no token in it/], ['/none', /could not be read \(ENOENT\)/]] as const) {
+    const result = read({ POSTHOUSE_ADMIN_TOKENS_FILE: path })
+    assert.ok('problems' in result)
+    assert.equal(result.problems.length, 1)
+    assert.match(result.problems[0] ?? '', pattern)
+    assert.doesNotMatch(result.problems[0] ?? '', /shorty/)
+  }
+})
