@@ -3,7 +3,8 @@ import { normaliseUrl } from '../shared/domain/endpoint-url.ts'
 import { noPolicy, resolvePolicy, type SubscriptionPolicy } from '../shared/domain/policy.ts'
 import type { StoredSubscription, Subscription } from '../shared/domain/subscription.ts'
 import { draftChange, draftNew, type NewSubscription, type Rules, type SubscriptionChange } from '../shared/subscriptions/draft.ts'
-import { describeRetries, hostOf } from './subscription-view.ts'
+import { hostOf } from '../shared/subscriptions/view.ts'
+import { describeRetries } from './subscription-view.ts'
 import type { WantedSubscription } from './subscriptions-file.ts'
 
 /** One thing to be done so that what there is becomes what is wanted. */

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { noPolicy } from '../shared/domain/policy.ts'
 import { signatureSchemes, subscriptionStates } from '../shared/domain/subscription.ts'
 import type { SubscriptionChange } from '../shared/subscriptions/draft.ts'
+import { policyFromShape, policyShape } from '../shared/subscriptions/policy-shape.ts'
 import { CliError } from './cli-error.ts'
-import { policyFromFile, policyShape } from './policy-file.ts'
 import { withoutUndefined } from './policy-options.ts'
 
 /** One subscription as a file wants it. `id` null: it is found by tenant and URL. */
@@ -81,7 +81,7 @@ function wantedFrom(entry: Entry, where: string, textOf: (value: z.infer<typeof 
         state, signatureScheme, description,
         secret: secret === undefined ? undefined : textOf(secret),
         headers: headers && Object.entries(headers).map(([name, value]) => ({ name, value: textOf(value) })),
-        policy: entry.policy === undefined ? undefined : entry.policy === null ? noPolicy : policyFromFile(entry.policy),
+        policy: entry.policy === undefined ? undefined : entry.policy === null ? noPolicy : policyFromShape(entry.policy),
       }),
     },
   }

@@ -8,7 +8,7 @@ import { readInput } from '../input.ts'
 import { withKafka } from '../kafka-session.ts'
 import type { Output } from '../output.ts'
 import { openSubscriptions, openWriter, rulesOf, writeDeadlineMs } from '../subscription-session.ts'
-import { hostOf } from '../subscription-view.ts'
+import { hostOf } from '../../shared/subscriptions/view.ts'
 import { diffSubscriptions, type Step } from '../subscriptions-diff.ts'
 import { parseSubscriptionsFile } from '../subscriptions-file.ts'
 

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
-import type { StoredSubscription, SubscriptionState } from '../../shared/domain/subscription.ts'
+import type { StoredSubscription } from '../../shared/domain/subscription.ts'
+import { judgeStateChange, stateVerbs, type StateVerb } from '../../shared/subscriptions/state-change.ts'
 import { CliError } from '../cli-error.ts'
 import { act, addCommand, wholeNumber } from '../command.ts'
 import { isConfirmed, type ConfirmOptions } from '../confirm.ts'
@@ -8,42 +9,20 @@ import { withKafka } from '../kafka-session.ts'
 import { findSubscription, openSubscriptions, openWriter, settleWrite } from '../subscription-session.ts'
 import { printChanged } from '../subscription-view.ts'
 
-type StateChange = {
-  readonly verb: string
-  readonly summary: string
-  readonly to: SubscriptionState
-  /** From these it is refused, with what to do instead. */
-  readonly refusedFrom: Partial<Record<SubscriptionState, string>>
-  /** Also written when it is in that state already: a record that is newer revives an endpoint that answered 410. */
-  readonly writesAlways?: boolean
+const summaries: Readonly<Record<StateVerb, string>> = {
+  pause: 'let its deliveries wait from now on',
+  resume: 'send what waits, within 30 minutes, and what comes',
+  disable: 'send it nothing more: what is under way becomes dead letters, new events pass it by',
+  enable: 'send it events again, also when its endpoint had answered 410 Gone',
 }
-
-const stateChanges: readonly StateChange[] = [
-  {
-    verb: 'pause', to: 'paused', summary: 'let its deliveries wait from now on',
-    refusedFrom: { disabled: 'enable it first' },
-  },
-  {
-    verb: 'resume', to: 'active', summary: 'send what waits, within 30 minutes, and what comes',
-    refusedFrom: { disabled: 'use "posthouse subscriptions enable"' },
-  },
-  {
-    verb: 'disable', to: 'disabled', summary: 'send it nothing more: what is under way becomes dead letters, new events pass it by',
-    refusedFrom: {},
-  },
-  {
-    verb: 'enable', to: 'active', summary: 'send it events again, also when its endpoint had answered 410 Gone',
-    refusedFrom: {}, writesAlways: true,
-  },
-]
 
 type VersionOptions = { readonly ifVersion?: number }
 
 export function addChangeCommands(subscriptions: Command): void {
-  for (const change of stateChanges) {
-    addCommand(subscriptions, `${change.verb} <id>`, change.summary)
+  for (const verb of stateVerbs) {
+    addCommand(subscriptions, `${verb} <id>`, summaries[verb])
       .option('--if-version <n>', 'only if its version is still this one; else exit code 5', wholeNumber(0, Number.MAX_SAFE_INTEGER))
-      .action(act((context, id: string, options: VersionOptions) => changeState(context, id, change, options)))
+      .action(act((context, id: string, options: VersionOptions) => changeState(context, id, verb, options)))
   }
   addCommand(subscriptions, 'delete <id>', 'delete a subscription: what is under way for it is cancelled')
     .option('--if-version <n>', 'only if its version is still this one; else exit code 5', wholeNumber(0, Number.MAX_SAFE_INTEGER))
@@ -52,24 +31,24 @@ export function addChangeCommands(subscriptions: Command): void {
     .action(act(deleteSubscription))
 }
 
-async function changeState(context: Context, id: string, change: StateChange, { ifVersion }: VersionOptions): Promise<void> {
+async function changeState(context: Context, id: string, verb: StateVerb, { ifVersion }: VersionOptions): Promise<void> {
   await withKafka(context, async (kafka) => {
     const table = await openSubscriptions(context, kafka)
     const present = findSubscription(table, id)
     checkVersion(present, ifVersion)
-    const refusal = change.refusedFrom[present.state]
-    if (refusal !== undefined) {
+    const judged = judgeStateChange(present, verb)
+    if (judged.kind === 'refused') {
       throw new CliError(
-        'conflict', `subscription ${id} is ${present.state} and cannot be ${change.to === 'active' ? 'resumed' : change.to}`,
-        refusal,
+        'conflict', `subscription ${id} is ${present.state} and cannot be ${verb}d`,
+        verb === 'resume' ? 'use "posthouse subscriptions enable"' : 'enable it first',
       )
     }
-    if (present.state === change.to && !change.writesAlways) {
-      context.output.note(`It is ${change.to} already.`)
+    if (judged.kind === 'nothing') {
+      context.output.note(`It is ${present.state} already.`)
       return printChanged(context.output, present)
     }
     const writer = await openWriter(context, kafka, table)
-    const written = await settleWrite(context, kafka, writer.update(id, { state: change.to }, { ifVersion: present.offset }))
+    const written = await settleWrite(context, kafka, writer.update(id, { state: judged.state }, { ifVersion: present.offset }))
     if (written.kind === 'written') printChanged(context.output, written.subscription)
   })
 }
