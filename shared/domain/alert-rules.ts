@@ -40,12 +40,14 @@ export const lateAfterSeconds = {
 export const alertRules = [
   {
     name: 'PosthouseExhaustionRateHigh', severity: 'high',
-    measure: 'exhausted deliveries as a share of all that were settled', fires: 'above', threshold: 0.05, unit: 'share', windowMs: 5 * minuteMs, forMs: 0,
+    measure: 'exhausted deliveries as a share of all that were settled',
+    fires: 'above', threshold: 0.05, unit: 'share', windowMs: 5 * minuteMs, forMs: 0,
     meaning: 'Many deliveries use up all their attempts: endpoints have been down for days, or refuse what is sent.',
   },
   {
     name: 'PosthouseDeadLetterDepthHigh', severity: 'high',
-    measure: 'dead letters that were neither replayed nor discarded', fires: 'above', threshold: 1_000, unit: 'records', windowMs: 0, forMs: 0,
+    measure: 'dead letters that were neither replayed nor discarded',
+    fires: 'above', threshold: 1_000, unit: 'records', windowMs: 0, forMs: 0,
     meaning: 'Dead letters pile up that nobody looks at; each is deleted after 30 days.',
   },
   {
@@ -73,22 +75,26 @@ export const alertRules = [
   },
   {
     name: 'PosthouseTierOverdue', severity: 'high',
-    measure: 'time a record of a tier has been ready without being written onward', fires: 'above', threshold: 120, unit: 'seconds', windowMs: 0, forMs: 2 * minuteMs,
+    measure: 'time a record of a tier has been ready without being written onward',
+    fires: 'above', threshold: 120, unit: 'seconds', windowMs: 0, forMs: 2 * minuteMs,
     meaning: 'A tier has stopped: its retries wait although they are due.',
   },
   {
     name: 'PosthouseTierWithoutReader', severity: 'critical',
-    measure: 'records in partitions of a tier that no process owns', fires: 'above', threshold: 0, unit: 'records', windowMs: 0, forMs: 5 * minuteMs,
+    measure: 'records in partitions of a tier that no process owns',
+    fires: 'above', threshold: 0, unit: 'records', windowMs: 0, forMs: 5 * minuteMs,
     meaning: 'Retries wait in a tier that nobody reads.',
   },
   {
     name: 'PosthouseTopicWithoutReader', severity: 'critical',
-    measure: 'unread records in partitions that no process of the group owns', fires: 'above', threshold: 0, unit: 'records', windowMs: 0, forMs: 5 * minuteMs,
+    measure: 'unread records in partitions that no process of the group owns',
+    fires: 'above', threshold: 0, unit: 'records', windowMs: 0, forMs: 5 * minuteMs,
     meaning: 'Events or deliveries wait and nobody reads them.',
   },
   {
     name: 'PosthouseLagGrowing', severity: 'high',
-    measure: 'unread records of a service while their number rises', fires: 'above', threshold: 10_000, unit: 'records', windowMs: 10 * minuteMs, forMs: 10 * minuteMs,
+    measure: 'unread records of a service while their number rises',
+    fires: 'above', threshold: 10_000, unit: 'records', windowMs: 10 * minuteMs, forMs: 10 * minuteMs,
     meaning: 'More comes in than is worked off.',
   },
   {
@@ -98,12 +104,14 @@ export const alertRules = [
   },
   {
     name: 'PosthouseRecordsUnreadable', severity: 'high',
-    measure: 'records of deliveries and retry topics that could not be read', fires: 'above', threshold: 0, unit: 'records', windowMs: 15 * minuteMs, forMs: 0,
+    measure: 'records of deliveries and retry topics that could not be read',
+    fires: 'above', threshold: 0, unit: 'records', windowMs: 15 * minuteMs, forMs: 0,
     meaning: 'Somebody else writes to topics of posthouse, or a record was damaged.',
   },
   {
     name: 'PosthousePartitionsStalled', severity: 'critical',
-    measure: 'partitions that do not move although nothing holds them', fires: 'above', threshold: 0, unit: 'partitions', windowMs: 0, forMs: 2 * minuteMs,
+    measure: 'partitions that do not move although nothing holds them',
+    fires: 'above', threshold: 0, unit: 'partitions', windowMs: 0, forMs: 2 * minuteMs,
     meaning: 'A consumer reads a partition no further; what is behind in it waits for ever.',
   },
   {
@@ -118,7 +126,8 @@ export const alertRules = [
   },
   {
     name: 'PosthouseClockSkewed', severity: 'warning',
-    measure: 'difference between the clocks of a process and of the brokers', fires: 'above', threshold: 30, unit: 'seconds', windowMs: 0, forMs: 5 * minuteMs,
+    measure: 'difference between the clocks of a process and of the brokers',
+    fires: 'above', threshold: 30, unit: 'seconds', windowMs: 0, forMs: 5 * minuteMs,
     meaning: 'Signatures carry a wrong time; receivers refuse them from 300 s on.',
   },
   {
@@ -128,12 +137,14 @@ export const alertRules = [
   },
   {
     name: 'PosthouseTargetDown', severity: 'high',
-    measure: 'processes of a target that answer', fires: 'below', threshold: 1, unit: 'processes', windowMs: 0, forMs: 2 * minuteMs,
+    measure: 'processes of a target that answer',
+    fires: 'below', threshold: 1, unit: 'processes', windowMs: 0, forMs: 2 * minuteMs,
     meaning: 'A process cannot be scraped: it is down, or hangs.',
   },
   {
     name: 'PosthouseServiceMissing', severity: 'critical',
-    measure: 'processes of router, delivery or retry-tier that answer', fires: 'below', threshold: 1, unit: 'processes', windowMs: 0, forMs: 5 * minuteMs,
+    measure: 'processes of router, delivery or retry-tier that answer',
+    fires: 'below', threshold: 1, unit: 'processes', windowMs: 0, forMs: 5 * minuteMs,
     meaning: 'A service has no process at all: events wait, or deliveries, or retries.',
   },
 ] as const satisfies readonly AlertRule[]
