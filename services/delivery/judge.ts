@@ -44,8 +44,8 @@ export function judge(input: {
 
   const endpoint = input.endpointOf(lookup.endpointKey)
   if (endpoint.goneAt !== null && lookup.appendedAt <= endpoint.goneAt) {
-    // As for a disabled one: what was under way is kept, what came after it was gone is not wanted.
-    return delivery.routedAt <= (endpoint.goneWrittenAt ?? Infinity)
+    // As for a disabled one: what was under way is kept, what came after it was gone is not wanted. A replay was a dead letter, and is again.
+    return delivery.replay > 0 || delivery.routedAt <= (endpoint.goneWrittenAt ?? Infinity)
       ? dead('gone', lookup)
       : { kind: 'cancelled', reason: 'gone' }
   }

@@ -34,6 +34,14 @@ export function fitDeadLetter(deadLetter: DeadLetter, maxBytes = defaultMaxBytes
   return fitted
 }
 
+/**
+ * Whether what is to be sent is whole in a dead letter of which this was left out: nothing that is left out here is sent. What a
+ * newer posthouse may leave out besides is not known to be so.
+ */
+export function keepsRequest(shortened: string | null): boolean {
+  return shortened === null || shortened.split(', ').every((part) => steps.some(({ said }) => said === part))
+}
+
 function withDelivery(deadLetter: DeadLetter, changed: Partial<Delivery>): DeadLetter {
   return { ...deadLetter, delivery: { ...deadLetter.delivery, ...changed } }
 }

@@ -6,7 +6,7 @@ export type Sources = ReadonlyMap<string, string>
 /** Used by services, cli and deploy alike; they know nothing of records, Kafka or HTTP. */
 const beside = ['shared/config', 'shared/log', 'shared/metrics', 'shared/service-server', 'shared/lifecycle', 'shared/version.ts']
 const lower = ['shared/records', 'shared/kafka', 'shared/http']
-const belowServices = ['shared/kafka-service', 'shared/subscriptions', 'shared/lookup', ...lower, 'shared/domain', ...beside]
+const belowServices = ['shared/kafka-service', 'shared/subscriptions', 'shared/lookup', 'shared/dead-letters', ...lower, 'shared/domain', ...beside]
 
 /** Which layers a layer may import, besides itself. `services/*` is each service by itself: none may import another. */
 const mayImport: Readonly<Record<string, readonly string[]>> = {
@@ -20,6 +20,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   'shared/subscriptions': [...lower, 'shared/domain'],
   // What commands and the admin service read from topics for people.
   'shared/lookup': ['shared/subscriptions', ...lower, 'shared/domain'],
+  // What they do with dead letters.
+  'shared/dead-letters': ['shared/subscriptions', ...lower, 'shared/domain'],
   ...Object.fromEntries(lower.map((layer) => [layer, ['shared/domain']])),
   ...Object.fromEntries(beside.map((layer) => [layer, ['shared/domain', ...beside]])),
   'shared/domain': [],
