@@ -64,16 +64,29 @@ export const collect = (text: string, earlier: readonly string[] | undefined): r
 export const collectList = (text: string, earlier: readonly string[] | undefined): readonly string[] =>
   [...(earlier ?? []), ...text.split(',').map((part) => part.trim()).filter((part) => part !== '')]
 
+/** A duration ago, or an ISO time with its zone, as epoch ms; null where it is neither. */
+function timeOf(text: string): number | null {
+  try {
+    return Date.now() - parseDurationMs(text)
+  } catch {
+    const at = /^\d{4}-\d{2}-\d{2}T.*(Z|[+-]\d{2}:?\d{2})$/.test(text) ? Date.parse(text) : NaN
+    return Number.isNaN(at) ? null : at
+  }
+}
+
+const timeForms = 'a duration such as 2h, or a time with its zone: 2026-01-31T08:00:00Z'
+
 /** Where reading begins: `earliest`, a duration ago, or an ISO time with its zone. */
 export const startPosition = (text: string): 'earliest' | 'latest' | { readonly at: number } => {
   if (text === 'earliest' || text === 'latest') return text
-  try {
-    return { at: Date.now() - parseDurationMs(text) }
-  } catch {
-    const at = /^\d{4}-\d{2}-\d{2}T.*(Z|[+-]\d{2}:?\d{2})$/.test(text) ? Date.parse(text) : NaN
-    if (Number.isNaN(at)) {
-      throw new InvalidArgumentError('Give latest, earliest, a duration such as 2h, or a time with its zone: 2026-01-31T08:00:00Z.')
-    }
-    return { at }
-  }
+  const at = timeOf(text)
+  if (at === null) throw new InvalidArgumentError(`Give latest, earliest, ${timeForms}.`)
+  return { at }
+}
+
+/** A point in time, as epoch ms. */
+export const pointInTime = (text: string): number => {
+  const at = timeOf(text)
+  if (at === null) throw new InvalidArgumentError(`Give ${timeForms}.`)
+  return at
 }

@@ -3,6 +3,7 @@ import { version } from '../shared/version.ts'
 import { addConfigCommands } from './commands/config.ts'
 import { addDeliveriesCommands } from './commands/deliveries.ts'
 import { addDoctorCommand } from './commands/doctor.ts'
+import { addEndpointsCommands } from './commands/endpoints.ts'
 import { addEventsCommands } from './commands/events.ts'
 import { addListenCommand } from './commands/listen.ts'
 import { addRunCommand } from './commands/run.ts'
@@ -33,6 +34,7 @@ export function createProgram(): Command {
   addSubscriptionsCommands(program)
   addEventsCommands(program)
   addDeliveriesCommands(program)
+  addEndpointsCommands(program)
   addConfigCommands(program)
   return program
 }

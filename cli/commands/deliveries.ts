@@ -7,6 +7,7 @@ import { act, addCommand, addNoun, startPosition, wholeNumber } from '../command
 import type { Context } from '../context.ts'
 import { withKafka } from '../kafka-session.ts'
 import { tail } from '../tail.ts'
+import { addDeliveriesLookCommands } from './deliveries-look.ts'
 
 type TailOptions = {
   readonly from: StartPosition
@@ -31,6 +32,7 @@ export function addDeliveriesCommands(program: Command): void {
     .option('--endpoint <key>', 'only those of this endpoint')
     .option('--failed', 'only those that did not succeed')
     .action(act(tailDeliveries))
+  addDeliveriesLookCommands(deliveries)
 }
 
 async function tailDeliveries(context: Context, options: TailOptions): Promise<void> {

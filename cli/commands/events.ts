@@ -8,6 +8,7 @@ import type { Context } from '../context.ts'
 import { eventsTopicHint, withKafka } from '../kafka-session.ts'
 import { printable } from '../table-text.ts'
 import { tail } from '../tail.ts'
+import { addReplayCommand } from './events-replay.ts'
 import { addSendCommand } from './events-send.ts'
 
 type TailOptions = {
@@ -28,6 +29,7 @@ export function addEventsCommands(program: Command): void {
     .option('--tenant <tenant>', 'only those of this tenant')
     .option('--body', 'show the bodies too')
     .action(act(tailEvents))
+  addReplayCommand(events)
 }
 
 async function tailEvents(context: Context, options: TailOptions): Promise<void> {
