@@ -32,7 +32,7 @@ export function formatAsStrimzi(topics: readonly TopicSpec[], clusterName: strin
     `  topicName: ${JSON.stringify(name)}`,
     `  partitions: ${partitions}`,
     ...(replication > 0 ? [`  replicas: ${replication}`] : []), // Left out: the brokers' default.
-    '  config:',
+    ...(Object.keys(config).length > 0 ? ['  config:'] : []),
     ...Object.entries(config).map(([key, value]) => `    ${key}: ${JSON.stringify(value)}`),
   ].map((line) => `${line}\n`).join('')).join('')
 }
