@@ -76,7 +76,7 @@ async function main(): Promise<ExitCode> {
 
 async function show(stage: Stage, folder: string, onClose: (name: string, close: () => Promise<void>) => void): Promise<AlertsShown> {
   const targets = Object.values(stage.services.metricsUrls).map((url) => new URL(url).host)
-  const hasAdmin = 'admin' in stage.services.metricsUrls || existsSync(join(projectRoot, adminFile))
+  const hasAdmin = 'admin' in stage.services.metricsUrls || existsSync(join(projectRoot, 'services/admin/service.ts'))
   if (hasAdmin && !('admin' in stage.services.metricsUrls)) targets.push(await startAdmin(stage, onClose))
   const prometheus = await startPrometheus({
     targets, folder: join(folder, 'prometheus'), intervalMs, rulesFile: join(projectRoot, 'deploy/prometheus/posthouse.rules.yml'),
