@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { version } from '../shared/version.ts'
 import { addConfigCommands } from './commands/config.ts'
+import { addContractCommand } from './commands/contract.ts'
 import { addDeliveriesCommands } from './commands/deliveries.ts'
 import { addDoctorCommand } from './commands/doctor.ts'
 import { addEndpointsCommands } from './commands/endpoints.ts'
@@ -30,6 +31,7 @@ export function createProgram(): Command {
   addRunCommand(program)
   addListenCommand(program)
   addDoctorCommand(program)
+  addContractCommand(program)
   addTopicsCommands(program)
   addSubscriptionsCommands(program)
   addEventsCommands(program)

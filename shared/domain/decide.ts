@@ -7,14 +7,14 @@ import type { Policy } from './policy.ts'
 import { parseRetryAfterMs } from './retry-after.ts'
 
 /** Retry-After from these also asks for quiet on behalf of the whole endpoint. */
-const throttlingStatuses: ReadonlySet<number> = new Set([429, 503])
+export const throttlingStatuses: ReadonlySet<number> = new Set([429, 503])
 const goneStatus = 410
 /** Our own bug, met so often on one record, is taken to be the record's: it must not hold its partition for ever. */
 export const maxInternalFailures = 3
 /** Waits after local trouble: doubling from the first, at most the second, ms. */
-const localWaitMs = { first: 1_000, max: 30_000 } as const
+export const localWaitMs = { first: 1_000, max: 30_000 } as const
 /** Spread added to a Retry-After that is longer than the backoff: everyone was told the same time. */
-const retryAfterSpread = 0.1
+export const retryAfterSpread = 0.1
 
 export type DecideInput = {
   readonly delivery: Delivery
