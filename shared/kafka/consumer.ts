@@ -77,7 +77,7 @@ const heartbeatMs = 500
  */
 export async function startConsumer(options: ConsumerOptions): Promise<Consumer> {
   const { connection, groupId, topics, handlers, windowBytes } = options
-  const refillShare = options.refillShare ?? 0.8
+  const { refillShare = 0.8, sessionTimeoutMs = 10_000 } = options
   const windows = new Map<string, PartitionWindow>()
   let group: GroupInternals | null = null
   let generation = -1
@@ -88,9 +88,8 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
   let isJoined = false
   let joins = 0
   let heartbeatAt: number | null = null
-  const room = createRoom()
   let closing: Promise<void> | null = null
-
+  const room = createRoom()
   const isFull = (window: PartitionWindow): boolean =>
     unfinishedBytes >= windowBytes || window.unfinishedBytes >= (options.partitionWindowBytes ?? Infinity)
   const hasRefillRoom = (window: PartitionWindow): boolean =>
@@ -115,6 +114,8 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
   }
 
   async function eachBatch({ batch, heartbeat, pause, resolveOffset }: EachBatchPayload): Promise<void> {
+    // Silent for so long, the coordinator may have given our partitions away: nothing is begun before it has answered.
+    if (Date.now() - (heartbeatAt ?? 0) > sessionTimeoutMs / 2) await heartbeat()
     const window = windows.get(keyOf(batch.topic, batch.partition))
     // Anything else is overtaken: by a join, or by a fetch from the partition's new leader. To take it would pass over what lies before.
     if (!window || Number((batch as unknown as FetchedBatch).fetchedOffset) !== window.position) return
@@ -187,9 +188,8 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
     generation = newGeneration
     memberId = joined.memberId
     const assigned = joined.assigned()
-    const isAssigned = (window: PartitionWindow): boolean =>
-      assigned.some(({ topic, partitions }) => topic === window.topic && partitions.includes(window.partition))
-    const lost = [...windows.values()].filter((window) => !isAssigned(window))
+    const lost = [...windows.values()].filter((window) =>
+      !assigned.some(({ topic, partitions }) => topic === window.topic && partitions.includes(window.partition)))
     drop(lost)
     const gained = await openMissingWindows(joined, assigned)
     for (const window of windows.values()) {
@@ -259,7 +259,7 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
   const consumer: KafkaConsumer = kafka.consumer({
     groupId,
     partitionAssigners: [withMembershipHooks(assigner, { beforeJoin, afterJoin, onFetch, log: connection.log })],
-    sessionTimeout: options.sessionTimeoutMs ?? 10_000,
+    sessionTimeout: sessionTimeoutMs,
     rebalanceTimeout: 20_000,
     heartbeatInterval: heartbeatMs,
     maxBytesPerPartition: options.maxBytesPerPartition ?? 256 * 1024,

@@ -34,7 +34,7 @@ export type TopicCommit = {
   readonly partitions: readonly { readonly partition: number; readonly offset: string; readonly metadata: string | null }[]
 }
 
-export type Coordinator = {
+export type Coordinator = BrokerInternals & {
   offsetFetch(request: {
     groupId: string
     topics: readonly { topic: string; partitions: readonly { partition: number }[] }[]
@@ -47,7 +47,7 @@ export type ClusterInternals = {
   findGroupCoordinator(request: { groupId: string }): Promise<Coordinator>
   addMultipleTargetTopics(topics: readonly string[]): Promise<void>
   refreshMetadata(): Promise<void>
-  readonly brokerPool: { readonly brokers: Readonly<Record<string, { disconnect(): Promise<void> }>> }
+  readonly brokerPool: { readonly brokers: Readonly<Record<string, BrokerInternals>> }
   findTopicPartitionMetadata(topic: string): readonly { readonly partitionId: number }[]
   fetchTopicsOffset(topics: readonly {
     topic: string
@@ -55,6 +55,12 @@ export type ClusterInternals = {
     fromBeginning?: boolean
     fromTimestamp?: number
   }[]): Promise<readonly { topic: string; partitions: readonly { partition: number; offset: string }[] }[]>
+}
+
+type BrokerInternals = {
+  readonly nodeId: string | number
+  readonly connectionPool: { readonly pool: readonly { rejectRequests(error: unknown): void }[] }
+  disconnect(): Promise<void>
 }
 
 /** One fetched partition, empty ones included. */
@@ -144,7 +150,7 @@ function installOnce(): void {
     const joinsBefore = joinsBegunOf(this)
     const begunAt = performance.now()
     const batches = await fetch.call(this, nodeId).catch(async (error: unknown) => {
-      await giveUpIfSilent(this, nodeId, error, hooks)
+      await giveUpIfSilent(this, this.cluster.brokerPool.brokers[nodeId], error, hooks)
       throw error
     })
     if (joinsBegunOf(this) !== joinsBefore) return []
@@ -153,9 +159,11 @@ function installOnce(): void {
   }
 
   prototype.heartbeat = async function (options) {
+    const { coordinator } = this
     try {
       await heartbeat.call(this, options)
     } catch (error) {
+      await giveUpIfSilent(this, coordinator, error, hooksOf(this))
       await refreshCoordinatorIfMoved(this, error).catch((cause: unknown) => {
         hooksOf(this)?.log('debug', 'group coordinator not found yet', { groupId: this.groupId, message: String(cause) })
       })
@@ -182,10 +190,14 @@ async function refreshMetadata(group: GroupInternals, { log }: MembershipHooks):
  * A broker that lets a whole time limit pass may have gone without closing its connections. kafkajs would ask it again and again, for
  * minutes, until its metadata is old: let go of it, and look who leads its partitions now.
  */
-async function giveUpIfSilent(group: GroupInternals, nodeId: string, error: unknown, hooks: MembershipHooks): Promise<void> {
-  if ((error as { name?: string } | null)?.name !== 'KafkaJSRequestTimeoutError') return
-  hooks.log('warn', 'a broker does not answer: its connections are given up', { groupId: group.groupId, nodeId })
-  await group.cluster.brokerPool.brokers[nodeId]?.disconnect()
+async function giveUpIfSilent(
+  group: GroupInternals, broker: BrokerInternals | null | undefined, error: unknown, hooks: MembershipHooks | undefined,
+): Promise<void> {
+  if (!broker || !hooks || (error as { name?: string } | null)?.name !== 'KafkaJSRequestTimeoutError') return
+  hooks.log('warn', 'a broker does not answer: its connections are given up', { groupId: group.groupId, nodeId: broker.nodeId })
+  // Else what was asked since is waited for as long again.
+  for (const connection of broker.connectionPool.pool) connection.rejectRequests(error)
+  await broker.disconnect()
   await refreshMetadata(group, hooks)
 }
 
