@@ -28,7 +28,7 @@ export class ReplayStalledError extends Error {
 }
 
 /** Records unacknowledged at a time: bounded by the producer's bytes too. */
-const mostUnderWay = 2_000
+const mostUnderWay = 1_000
 /** Who interrupts it wants to see it end, ms. */
 const interruptedStallMs = 3_000
 
