@@ -27,15 +27,17 @@ test('each delivery is listed once, as it stands now, the latest first', { skip 
     attempt('del_1', { endpointKey: here, tenant: 'acme', attempt: 2, ...dead, error: 'connect_timeout', status: null }),
     // Its URL was changed while it waited: what was written under the old key must not pass for its state.
     attempt('del_2', { endpointKey: here, subscriptionId: 'sub_b', eventType: 'order.paid.twice', attempt: 2, ...success }),
+    attempt('del_4', { endpointKey: here }),
+    attempt('del_4', { endpointKey: there, attempt: 2, ...success }),
   ]
   for (const one of written) await writeAttempts(topic, [one])
 
-  assert.deepEqual(await list(), ['del_2 success 2', 'del_1 dlq 2', 'del_3 success 1'])
-  assert.deepEqual(await list({ limit: 2 }), ['del_2 success 2', 'del_1 dlq 2'])
-  assert.deepEqual(await list({ states: ['waiting'] }), [], 'both went on')
+  assert.deepEqual(await list(), ['del_4 success 2', 'del_2 success 2', 'del_1 dlq 2', 'del_3 success 1'])
+  assert.deepEqual(await list({ limit: 2 }), ['del_4 success 2', 'del_2 success 2'])
+  assert.deepEqual(await list({ states: ['waiting'] }), [], 'all went on')
   assert.deepEqual(await list({ states: ['dlq', 'waiting'] }), ['del_1 dlq 2'])
   assert.deepEqual(await list({ outcome: 'connect_timeout' }), ['del_1 dlq 2'])
-  assert.deepEqual(await list({ outcome: '200' }), ['del_2 success 2', 'del_3 success 1'])
+  assert.deepEqual(await list({ outcome: '200' }), ['del_4 success 2', 'del_2 success 2', 'del_3 success 1'])
   assert.deepEqual(await list({ outcome: '503' }), [], 'what came before the last does not count')
   assert.deepEqual(await list({ subscriptionId: 'sub_b' }), ['del_2 success 2'])
   assert.deepEqual(await list({ eventId: 'evt-of-del_1' }), ['del_1 dlq 2'])
@@ -46,8 +48,8 @@ test('each delivery is listed once, as it stands now, the latest first', { skip 
 
   const account = createScanAccount()
   const ofEndpoint = await listDeliveries(scanner, topic, { endpointKey: there, limit: 50 }, account)
-  assert.deepEqual(ofEndpoint.map(({ deliveryId, state }) => [deliveryId, state]), [['del_2', 'waiting']], 'as it was there')
-  assert.deepEqual([account.partitions.get(topic), account.records], [1, 1], 'nothing but its partition')
+  assert.deepEqual(ofEndpoint.map(({ deliveryId, state }) => [deliveryId, state]), [['del_4', 'success'], ['del_2', 'waiting']], 'as it was there')
+  assert.deepEqual([account.partitions.get(topic), account.records], [1, 2], 'nothing but its partition')
 })
 
 test('the latest are found without reading all, and memory ends what would be too much', { skip }, async (t) => {
@@ -82,7 +84,8 @@ test('what cannot be read is counted, and hides nothing else', { skip }, async (
 test('a history has every attempt of a delivery and its replays, and reading ends with the first', { skip }, async (t) => {
   const topic = await createTestTopic(t, 'history', { partitions: 2 })
   const scanner = scannerFor(t)
-  const others = (from: number, to: number) => writeAttempts(topic, Array.from({ length: to - from }, (_, at) => attempt(`del_${from + at}`, { endpointKey: here })))
+  const others = (from: number, to: number, endpointKey = here) =>
+    writeAttempts(topic, Array.from({ length: to - from }, (_, at) => attempt(`del_${from + at}`, { endpointKey })))
   await others(0, 500)
   await others(500, 1_000)
   const mine = [
@@ -91,7 +94,11 @@ test('a history has every attempt of a delivery and its replays, and reading end
     attempt('del_mine', { endpointKey: here, attempt: 3, ...dead }),
     attempt('del_mine', { endpointKey: here, replay: 1, ...success }),
   ]
-  for (const one of mine) await writeAttempts(topic, [one])
+  for (const [at, one] of mine.entries()) {
+    await writeAttempts(topic, [one])
+    // The first one lies deeper in its partition than the later ones in theirs.
+    if (at === 0) await others(2_000, 2_300, there)
+  }
   // Its acknowledgement was lost.
   await writeAttempts(topic, [mine[3]!])
   await others(1_000, 1_100)
@@ -100,7 +107,7 @@ test('a history has every attempt of a delivery and its replays, and reading end
   const { attempts, isWhole } = await findDelivery(scanner, topic, { deliveryId: 'del_mine' }, account)
   assert.deepEqual(attempts, mine.map((one, at) => ({ ...one, recordedAt: attempts[at]?.recordedAt })))
   assert.ok(isWhole)
-  assert.ok(account.records < 800, `${account.records} read`)
+  assert.ok(account.records < account.wanted, `${account.records} read`)
 
   const part = await findDelivery(scanner, topic, { deliveryId: 'del_mine', endpointKey: here }, createScanAccount())
   assert.deepEqual([part.attempts.length, part.isWhole], [3, false], 'the first lies elsewhere')
