@@ -7,6 +7,7 @@ import { addDoctorCommand } from './commands/doctor.ts'
 import { addEndpointsCommands } from './commands/endpoints.ts'
 import { addEventsCommands } from './commands/events.ts'
 import { addListenCommand } from './commands/listen.ts'
+import { addPolicyCommands } from './commands/policy.ts'
 import { addRunCommand } from './commands/run.ts'
 import { addSubscriptionsCommands } from './commands/subscriptions.ts'
 import { addTopicsCommands } from './commands/topics.ts'
@@ -37,6 +38,7 @@ export function createProgram(): Command {
   addEventsCommands(program)
   addDeliveriesCommands(program)
   addEndpointsCommands(program)
+  addPolicyCommands(program)
   addConfigCommands(program)
   return program
 }

@@ -1,4 +1,3 @@
-import type { LoadSign } from '../../shared/domain/endpoint-cap.ts'
 import type { Delivery } from '../../shared/domain/delivery.ts'
 import type { Outcome } from '../../shared/domain/outcome.ts'
 import { resolvePolicy, type Policy } from '../../shared/domain/policy.ts'
@@ -52,11 +51,4 @@ export function createRequests(options: {
       }
     },
   }
-}
-
-/** What an outcome says about the load on its endpoint. */
-export function loadSignOf(outcome: Outcome): LoadSign {
-  if (outcome.kind === 'failure') return outcome.error === 'timeout' || outcome.error === 'connect_timeout' ? 'overloaded' : 'other'
-  if (outcome.status >= 200 && outcome.status < 300) return 'success'
-  return outcome.status === 429 || outcome.status === 503 ? 'overloaded' : 'other'
 }

@@ -1,8 +1,17 @@
+import type { Outcome } from './outcome.ts'
+
 /**
  * What an ended request says about the endpoint's load. overloaded: timeout, 429 or 503. success: 2xx. other: everything else
  * (a 400 or a refused connection says nothing about how many requests it can bear).
  */
 export type LoadSign = 'success' | 'overloaded' | 'other'
+
+/** What an outcome says about the load on its endpoint. */
+export function loadSignOf(outcome: Outcome): LoadSign {
+  if (outcome.kind === 'failure') return outcome.error === 'timeout' || outcome.error === 'connect_timeout' ? 'overloaded' : 'other'
+  if (outcome.status >= 200 && outcome.status < 300) return 'success'
+  return outcome.status === 429 || outcome.status === 503 ? 'overloaded' : 'other'
+}
 
 /**
  * How many requests may be in flight to one endpoint, found by trying: halved when it is overloaded, plus one after as many

@@ -6,7 +6,7 @@ export type Sources = ReadonlyMap<string, string>
 /** Used by services, cli and deploy alike; they know nothing of records, Kafka or HTTP. */
 const beside = ['shared/config', 'shared/log', 'shared/metrics', 'shared/service-server', 'shared/lifecycle', 'shared/version.ts']
 const lower = ['shared/records', 'shared/kafka', 'shared/http']
-const belowServices = ['shared/contract', 'shared/kafka-service', 'shared/subscriptions', 'shared/lookup', 'shared/dead-letters', ...lower, 'shared/domain', ...beside]
+const belowServices = ['shared/contract', 'shared/simulation', 'shared/kafka-service', 'shared/subscriptions', 'shared/lookup', 'shared/dead-letters', ...lower, 'shared/domain', ...beside]
 
 /** Which layers a layer may import, besides itself. `services/*` is each service by itself: none may import another. */
 const mayImport: Readonly<Record<string, readonly string[]>> = {
@@ -26,6 +26,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(beside.map((layer) => [layer, ['shared/domain', ...beside]])),
   // Pure: the retry contract, made of the code that decides.
   'shared/contract': ['shared/domain'],
+  // Pure: the same code in virtual time.
+  'shared/simulation': ['shared/domain'],
   'shared/domain': [],
   'test': [...belowServices, 'services/*', 'cli', 'deploy', 'receiver'],
 }
@@ -37,9 +39,9 @@ const homeOf: Readonly<Record<string, string>> = {
 }
 
 /** The only modules of Node that a layer may import; others may import any. */
-const onlyModules: Readonly<Record<string, readonly string[]>> = { 'shared/domain': ['node:crypto'], 'shared/contract': [] }
+const onlyModules: Readonly<Record<string, readonly string[]>> = { 'shared/domain': ['node:crypto'], 'shared/contract': [], 'shared/simulation': [] }
 /** Layers without packages: who receives webhooks may copy `receiver` alone. */
-const withoutPackages = ['shared/domain', 'shared/contract', 'receiver']
+const withoutPackages = ['shared/domain', 'shared/contract', 'shared/simulation', 'receiver']
 
 /** What is imported, with or without bindings, for types or at run time. */
 export function importsOf(source: string): string[] {
