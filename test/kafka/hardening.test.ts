@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { assertSource } from '../../shared/kafka/hardening.ts'
 import { createKafka } from '../../shared/kafka/client.ts'
+import { createProduceGateway } from '../../shared/kafka/produce-gateway.ts'
 import { createTestTopic, deleteGroupAfter, kafkaForTests, produceTo, testConnection, testTopic, withAdmin } from '../support/kafka.ts'
 import { until } from '../support/until.ts'
 
@@ -57,6 +58,28 @@ async function readAll(topic: string, groupId: string, last: number): Promise<nu
     await consumer.disconnect()
   }
 }
+
+test('a batch of more records than fit on the stack is read', { skip }, async (t) => {
+  const topic = await createTestTopic(t, 'large-batch')
+  const count = 150_000
+  const gateway = createProduceGateway(testConnection(), 'gzip')
+  t.after(() => gateway.close())
+  await gateway.connect()
+  const leader = (await gateway.topicViews(new Set([topic]))).get(topic)!.leaders![0]!
+  const value = Buffer.from('{"id":"1"}')
+  const [answer] = await gateway.produce(leader, [{ topic, partition: 0, messages: Array.from({ length: count }, () => ({ key: null, value })) }])
+  assert.equal(answer?.error, null)
+  let seen = 0
+  const consumer = createKafka(testConnection()).consumer({ groupId: testTopic('large-batch'), maxWaitTimeInMs: 50 })
+  const crashed = Promise.withResolvers<Error>()
+  consumer.on(consumer.events.CRASH, ({ payload }) => crashed.resolve(payload.error))
+  t.after(() => consumer.disconnect())
+  await consumer.connect()
+  await consumer.subscribe({ topic, fromBeginning: true })
+  await consumer.run({ autoCommit: false, eachBatch: async ({ batch }) => { seen += batch.messages.length } })
+  const whole = until(() => seen === count, { message: () => `all records, not only ${seen}` })
+  assert.equal(await Promise.race([whole, crashed.promise]), true)
+})
 
 test('idle connections arm no timers', { skip }, async (t) => {
   const producer = createKafka(testConnection()).producer({ createPartitioner: () => () => 0 })
