@@ -43,7 +43,7 @@ export function addPolicyCommands(program: Command): void {
   const simulate = addCommand(policy, 'simulate', 'show what a policy does to an endpoint that is away or fails: delivered share, times, attempts, requests a second')
     .option('--outage <duration>', 'how long every attempt fails', durationMs, 0)
     .option('--availability <share>', 'probability that an attempt succeeds, otherwise', share, 1)
-    .option('--deliveries <n>', 'deliveries of the endpoint', wholeNumber(1, 1_000_000), 10_000)
+    .option('--deliveries <n>', 'deliveries of the endpoint', wholeNumber(1, 100_000), 10_000)
     .option('--over <duration>', 'they are routed evenly over this span', durationMs, 60_000)
     .option('--failure <status|error>', 'what a failed attempt returns: a status, connect_refused or timeout', failure, 'connect_refused')
     .option('--latency <duration>', 'how long an answer takes', durationMs, 100)

@@ -1,6 +1,7 @@
 import { alertRules, describeAlertCondition, type AlertRule } from '../domain/alert-rules.ts'
 import { deliveredShare } from '../domain/delivered-share.ts'
-import type { FailureClass } from '../domain/classify.ts'
+import { classify, type FailureClass } from '../domain/classify.ts'
+import type { Outcome } from '../domain/outcome.ts'
 import type { Policy } from '../domain/policy.ts'
 import type { SignatureScheme, SubscriptionState } from '../domain/subscription.ts'
 import { attemptsOf, backoffTermsOf, totalTimeBudgetOf, type AttemptTerms, type BackoffTerms, type TotalTimeBudget } from './backoff.ts'
@@ -108,10 +109,13 @@ function contextOf({ policy, expiryMs, endpointCap }: ContractInput): RetryContr
       `an endpoint that is down costs its own deliveries only: it has ${endpointCap.start} to ${endpointCap.most} requests in flight, halved on timeout, 429 and 503`,
       'what waits, waits in topics: neither memory nor the deliveries of others grow with it',
       'a process that dies repeats what was in flight, under the same keys; Kafka that is away stops everything and loses nothing',
-      'a dead letter ends one delivery, never a subscription; only 410 ends the subscriptions of its endpoint, until they are written again',
+      `a dead letter ends one delivery, never a subscription${
+        classify(goneAnswer, policy.statusClasses) === 'permanent' ? '; only 410 ends the subscriptions of its endpoint, until they are written again' : ''}`,
     ],
   }
 }
+
+const goneAnswer: Outcome = { kind: 'response', status: 410, retryAfter: [], date: null, excerpt: null }
 
 /** Why every event reaches every subscription that wants it, or a dead letter. */
 const atLeastOnce: readonly string[] = [

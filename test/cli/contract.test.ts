@@ -54,6 +54,14 @@ test('the contract of a subscription is of the policy it has now', { skip }, asy
   for (const { stdout } of [json, text]) assert.ok(!stdout.includes('t0ken'))
   assert.match(text.stdout, /doubling|base x 2/)
 
+  // What is not sound is not written, whichever way it comes; what is says how long it may take.
+  const tooLong = await expect(2, ['subscriptions', 'update', id, '--max-attempts', '100', '--max', '24h', '-o', 'json'])
+  assert.match(tooLong.error().message, /more than 14d/)
+  const file = (policy: object) => JSON.stringify([{ url: 'https://hooks.example.com/in?token=t0ken', tenant: 'acme', eventTypes: ['order.*'], policy }])
+  await expect(2, ['subscriptions', 'apply', '-f', '-', '--dry-run'], { input: file({ timeout: '31s' }) })
+  const planned = await expect(0, ['subscriptions', 'apply', '-f', '-', '--dry-run'], { input: file({ schedule: ['1m', '1h'], timeout: '5s' }) })
+  assert.match(planned.stdout, /3 attempts after 1m 1h, additive jitter, timeout 5s; 61m in all, at worst 68m/)
+
   await expect(0, ['subscriptions', 'update', id, '--no-classify', '--max-attempts', '2'])
   const changed = (await expect(0, ['contract', '--subscription', id, '-o', 'json'])).json() as RetryContract
   assert.deepEqual([changed.attempts.length, changed.policy.statusClasses, changed.policy.baseMs], [2, [], 30_000])

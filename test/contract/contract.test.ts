@@ -94,6 +94,12 @@ test('the alerts of the retry contract have its thresholds and severities, and e
   }
 })
 
+test('it does not say that 410 ends subscriptions where the policy makes something else of it', () => {
+  const radius = (policy: Policy) => sampleContract({ policy }).context.blastRadius.join(' ')
+  assert.match(radius(defaultPolicy), /only 410 ends/)
+  assert.doesNotMatch(radius({ ...defaultPolicy, statusClasses: new Map([[410, 'retriable']]) }), /410/)
+})
+
 test('what hand-offs name is there: fields in the schemas, metrics in the services, documents', () => {
   const fields = new Set(readdirSync(join(projectRoot, 'schemas')).filter((file) => file.endsWith('.avsc')).flatMap((file) =>
     fieldsOf(JSON.parse(readFileSync(join(projectRoot, 'schemas', file), 'utf8')) as Schema)))
