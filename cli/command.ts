@@ -1,5 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { parseDurationMs } from '../shared/domain/duration.ts'
+import { checkPattern } from '../shared/domain/matching.ts'
 import type { ExitCode } from '../shared/lifecycle/exit-codes.ts'
 import { createContext, type CommonOptions, type Context } from './context.ts'
 import { outputFormats } from './output.ts'
@@ -89,4 +90,11 @@ export const pointInTime = (text: string): number => {
   const at = timeOf(text)
   if (at === null) throw new InvalidArgumentError(`Give ${timeForms}.`)
   return at
+}
+
+/** An exact event type, `prefix.*` or `*`. */
+export const eventTypePattern = (text: string): string => {
+  const wrong = checkPattern(text)
+  if (wrong !== null) throw new InvalidArgumentError(`${wrong}.`)
+  return text
 }

@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import { alignColumns, type Column } from './table-text.ts'
+import { alignColumns, createAligner, type Column } from './table-text.ts'
 import type { CliError } from './cli-error.ts'
 
 export const outputFormats = ['table', 'json', 'jsonl'] as const
@@ -14,6 +14,8 @@ export type Output = {
   readonly format: OutputFormat
   /** A whole list: a table, one JSON array, or one JSON object a line. */
   rows<Row extends object>(rows: readonly Row[], columns: readonly Column<Row>[]): void
+  /** A whole list that comes in parts and may be long: printed like `rows`, and nothing of it kept. */
+  stream<Row extends object>(columns: readonly Column<Row>[]): RowStream<Row>
   /** One thing: `fields` are its lines in the table format. */
   record(record: object, fields: readonly (readonly [label: string, text: string])[]): void
   /** One of many that come in time; as there is no end, `json` is one object a line too. */
@@ -30,6 +32,12 @@ export type Output = {
   style(style: Style, text: string): string
   /** Resolves when nobody reads standard output any more: what follows for ever may end then. */
   readonly closed: Promise<void>
+}
+
+export type RowStream<Row> = {
+  /** False when nobody reads any more: the rest need not be made. */
+  write(rows: readonly Row[]): boolean
+  end(): void
 }
 
 /** Standard output's reader may go away at any time (`| head`): that is no error, the rest is written to nobody. */
@@ -66,6 +74,24 @@ export function createOutput({ format, isQuiet }: OutputOptions): Output {
       if (format === 'json') return write(`${JSON.stringify(rows, null, 2)}\n`)
       if (format === 'jsonl') return write(rows.map((row) => `${JSON.stringify(row)}\n`).join(''))
       if (rows.length > 0) write(alignColumns(rows, columns, (title) => style('bold', title)))
+    },
+    stream(columns) {
+      const align = createAligner(columns, (title) => style('bold', title))
+      let isFirst = true
+      return {
+        write(rows) {
+          if (rows.length > 0) {
+            if (format === 'table') write(align(rows))
+            else if (format === 'jsonl') write(rows.map((row) => `${JSON.stringify(row)}\n`).join(''))
+            else write(`${isFirst ? '[\n' : ',\n'}${rows.map((row) => JSON.stringify(row)).join(',\n')}`)
+            isFirst = false
+          }
+          return !isClosed()
+        },
+        end() {
+          if (format === 'json') write(isFirst ? '[]\n' : '\n]\n')
+        },
+      }
     },
     record(record, fields) {
       if (format !== 'table') return write(`${JSON.stringify(record, null, format === 'json' ? 2 : 0)}\n`)

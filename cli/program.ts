@@ -3,6 +3,7 @@ import { version } from '../shared/version.ts'
 import { addConfigCommands } from './commands/config.ts'
 import { addContractCommand } from './commands/contract.ts'
 import { addDeliveriesCommands } from './commands/deliveries.ts'
+import { addDlqCommands } from './commands/dlq.ts'
 import { addDoctorCommand } from './commands/doctor.ts'
 import { addEndpointsCommands } from './commands/endpoints.ts'
 import { addEventsCommands } from './commands/events.ts'
@@ -37,6 +38,7 @@ export function createProgram(): Command {
   addSubscriptionsCommands(program)
   addEventsCommands(program)
   addDeliveriesCommands(program)
+  addDlqCommands(program)
   addEndpointsCommands(program)
   addPolicyCommands(program)
   addConfigCommands(program)

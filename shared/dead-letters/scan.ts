@@ -121,7 +121,7 @@ export async function* readDeadLetters(
       const found = records.flatMap((record) => {
         const standing = record.value === null ? null : index.keys.standingOf(record)
         if (standing === null || standing.kind === 'outdated' || (standing.kind === 'cleared' && !includesCleared)) return []
-        const letter = open(record, standing)
+        const letter = openDeadLetter(record, standing)
         return letter !== null && isWanted(letter.facts) ? [letter] : []
       })
       onProgress?.(before + (records.at(-1)?.offset ?? range.from) + 1 - range.from, total)
@@ -142,8 +142,8 @@ function rangesOf(topic: string, index: DeadLetterIndex, includesCleared: boolea
 
 const totalOf = (ranges: readonly ScanRange[]): number => ranges.reduce((sum, { from, to }) => sum + to - from, 0)
 
-/** null: its key is none of ours. */
-function open(record: ScannedRecord, standing: FoundDeadLetter['standing']): FoundDeadLetter | null {
+/** A record of `dlq` that is known to be a dead letter; null: its key is none of ours. */
+export function openDeadLetter(record: ScannedRecord, standing: FoundDeadLetter['standing']): FoundDeadLetter | null {
   const { key, value, headers, partition, offset, timestamp: writtenAt } = record
   const id = key && parseDeadLetterKey(key.toString())
   if (id === null || value === null) return null
