@@ -153,7 +153,7 @@ test('a first start reads from the end, partitions added later from their beginn
   await until(async () => (await admin.fetchTopicMetadata({ topics: [topic] })).topics[0]?.partitions.length === 3)
   await produce(topic, [{ value: 'meanwhile-1', partition: 1 }, { value: 'added-2', partition: 2 }])
   const second = await collect(t, [topic], { groupId, startPosition: 'latest' })
-  await until(() => second.leases.length === 2)
+  await until(() => second.leases.length === 2, { deadlineMs: 20_000, message: () => `both records; joined: ${second.consumer.isJoined()}, read: ${second.values().join(' ')}` })
   assert.deepEqual(second.values().sort(), ['added-2', 'meanwhile-1'])
 })
 
