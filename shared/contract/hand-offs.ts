@@ -38,7 +38,7 @@ export function handOffsOf(topics: HandOffTopics): readonly HandOff[] {
       to: 'reviewer of dead letters', may: 'that each dead letter has the whole story, stays until it is replayed, discarded or too old, and can be sent again as it was',
       topics: [topics.dlq],
       fields: ['DeadLetter.delivery', 'DeadLetter.reason', 'DeadLetter.state', 'DeadLetter.diedAt', 'DeadLetter.lastStatus', 'DeadLetter.lastError', 'DeadLetter.subscription', 'DeadLetter.shortened'],
-      metrics: ['posthouse_dead_letters_total', 'posthouse_dead_letters_depth', 'posthouse_dead_letters_oldest_age_seconds'],
+      metrics: ['posthouse_dead_letters_total'],
       documents: ['docs/runbook.md'],
     },
   ]
