@@ -87,7 +87,7 @@ test('the subscriptions topic made anew while everything runs: what is written t
   const [before, after] = [await startReceiver(t), await startReceiver(t)]
   const { routers, deliveries } = await pipeline.startAll()
   /** Tiers may hold something to the end: what was routed by the old topic, and met a delivery that knew the new one, is parked again and again. */
-  const untilRouted = (): Promise<void> => until(async () => {
+  const untilRouted = () => until(async () => {
     const { events, deliveries: toSend } = await pipeline.underWay()
     return events === 0 && toSend === 0
   }, { deadlineMs: patienceMs, intervalMs: 100, message: 'no event and no delivery to be under way' })
